@@ -1,0 +1,1 @@
+//! holdoff on tokio.

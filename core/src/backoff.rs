@@ -1,0 +1,399 @@
+//! How long to wait before a retry: a pure function of (retry number, previous delay, sample).
+
+use core::time::Duration;
+
+use crate::config::ConfigError;
+use crate::ratio::{Ratio, low_half};
+use crate::time::saturating_nanos;
+
+/// How a delay is spread so that clients who failed together do not return together.
+///
+/// Each kind turns the schedule's envelope `w = min(base · factorⁿ, cap)` into a range from which
+/// the delay is drawn uniformly, in whole nanoseconds, both ends included. The cap is chosen so
+/// that the whole range stays at or below `max_delay`: jitter neither exceeds the maximum nor
+/// vanishes at it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Jitter {
+    /// `[w, w·(1+j)]`: the minimum is unchanged. With no maximum this is plain exponential backoff
+    /// plus `U(0, w·j)`; `j = 0` is plain exponential exactly.
+    Additive(Ratio),
+    /// `[base, min(3·previous, max)]`: each delay starts from the one before, not from the retry
+    /// number (Brooker, "Exponential Backoff And Jitter", 2015). `previous` starts at `base`.
+    Decorrelated,
+    /// `[w/2, w]` (Brooker 2015).
+    Equal,
+    /// `[0, w]`, the default: fewest calls and the widest spread (Brooker 2015). Its mean is w/2.
+    #[default]
+    Full,
+    /// `[w, w]`: everybody returns at the same instant. For tests and for a single client.
+    None,
+    /// `[w·(1−j), w·(1+j)]`.
+    Proportional(Ratio),
+    /// `[w·(1−j), w]`: the rule of the official LLM SDKs with `j` = 25 %.
+    Shortening(Ratio),
+}
+
+/// A backoff schedule under construction.
+///
+/// ```
+/// use core::time::Duration;
+/// use holdoff::{BackoffConfig, Jitter, Ratio};
+///
+/// let backoff = BackoffConfig::exponential(Duration::from_millis(500))
+///     .with_max_delay(Duration::from_secs(8))
+///     .with_jitter(Jitter::Shortening(Ratio::percent(25)))
+///     .build()?;
+/// assert_eq!(backoff.bounds(1, Duration::ZERO), (Duration::from_millis(375), Duration::from_millis(500)));
+/// # Ok::<(), holdoff::ConfigError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[must_use = "a configuration does nothing until it is built"]
+pub struct BackoffConfig {
+    base: Duration,
+    factor: Ratio,
+    jitter: Jitter,
+    max_delay: Duration,
+    min_delay: Duration,
+}
+
+impl BackoffConfig {
+    /// Delays that double from `base`, with full jitter, no minimum and no maximum.
+    ///
+    /// A `base` of zero means no wait at all.
+    pub const fn exponential(base: Duration) -> Self {
+        Self {
+            base,
+            factor: Ratio::ppm(2_000_000),
+            jitter: Jitter::Full,
+            max_delay: Duration::MAX,
+            min_delay: Duration::ZERO,
+        }
+    }
+
+    /// The same delay before every retry, without jitter.
+    pub const fn constant(delay: Duration) -> Self {
+        Self::exponential(delay).with_factor(Ratio::ONE).with_jitter(Jitter::None)
+    }
+
+    /// What the envelope is multiplied by from one retry to the next. Defaults to 2.
+    ///
+    /// Must be at least 1.
+    pub const fn with_factor(self, factor: Ratio) -> Self {
+        Self { factor, ..self }
+    }
+
+    /// How delays are spread. Defaults to [`Jitter::Full`].
+    pub const fn with_jitter(self, jitter: Jitter) -> Self {
+        Self { jitter, ..self }
+    }
+
+    /// The longest delay, jitter included: a hard bound. Defaults to none.
+    ///
+    /// Must be at least the base and at least the minimum.
+    pub const fn with_max_delay(self, max_delay: Duration) -> Self {
+        Self { max_delay, ..self }
+    }
+
+    /// The shortest delay, jitter included. Defaults to zero.
+    ///
+    /// Raises the lower end of each range, so delays stay spread above it. Must not exceed the
+    /// maximum.
+    pub const fn with_min_delay(self, min_delay: Duration) -> Self {
+        Self { min_delay, ..self }
+    }
+
+    /// The finished schedule.
+    ///
+    /// # Errors
+    /// [`ConfigError::BaseAboveMax`], [`ConfigError::FactorBelowOne`], [`ConfigError::MinAboveMax`].
+    pub const fn build(self) -> Result<Backoff, ConfigError> {
+        let base = saturating_nanos(self.base);
+        let max = saturating_nanos(self.max_delay);
+        let min = saturating_nanos(self.min_delay);
+        if self.factor.as_ppm() < Ratio::ONE.as_ppm() {
+            return Err(ConfigError::FactorBelowOne);
+        }
+        if base > max {
+            return Err(ConfigError::BaseAboveMax);
+        }
+        if min > max {
+            return Err(ConfigError::MinAboveMax);
+        }
+        let cap = match self.jitter {
+            Jitter::Additive(ratio) | Jitter::Proportional(ratio) => ratio.leaving_room_in(max),
+            _ => max,
+        };
+        Ok(Backoff { base, cap, factor: self.factor, jitter: self.jitter, max, min })
+    }
+}
+
+/// A validated backoff schedule: plain data, evaluated without state, clock or random generator.
+///
+/// Every input is ordinary: retry `u32::MAX`, [`Duration::MAX`] and any sample give a delay within
+/// the bounds. The envelope is exact where the power of the factor has at most 64 significant bits
+/// (always for 1 and 2); elsewhere it is rounded up to a nanosecond, give or take one part in 2⁵⁰.
+///
+/// ```
+/// use core::time::Duration;
+/// use holdoff::{Backoff, BackoffConfig, valid};
+///
+/// const BACKOFF: Backoff = valid!(
+///     BackoffConfig::exponential(Duration::from_secs(1))
+///         .with_max_delay(Duration::from_secs(30))
+///         .build()
+/// );
+/// // Full jitter: the sample picks the place in [0, ceiling].
+/// assert_eq!(BACKOFF.delay(3, Duration::ZERO, 0), Duration::ZERO);
+/// assert_eq!(BACKOFF.delay(3, Duration::ZERO, u64::MAX), Duration::from_secs(4));
+/// assert_eq!(BACKOFF.delay(u32::MAX, Duration::ZERO, u64::MAX), Duration::from_secs(30));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Backoff {
+    base: u64,
+    /// The envelope's bound: `max` less the room that upward jitter needs.
+    cap: u64,
+    factor: Ratio,
+    jitter: Jitter,
+    max: u64,
+    min: u64,
+}
+
+impl Backoff {
+    /// The delay before retry number `retry` (1 is the first; 0 counts as 1).
+    ///
+    /// `previous` is the delay drawn before the previous retry, [`Duration::ZERO`] before the first;
+    /// only [`Jitter::Decorrelated`] reads it. `sample` must be uniform over all of `u64`.
+    #[must_use]
+    pub const fn delay(&self, retry: u32, previous: Duration, sample: u64) -> Duration {
+        let (shortest, longest) = self.range(retry, saturating_nanos(previous));
+        Duration::from_nanos(draw(shortest, longest, sample))
+    }
+
+    /// The shortest and the longest delay before retry number `retry`, both reachable.
+    #[must_use]
+    pub const fn bounds(&self, retry: u32, previous: Duration) -> (Duration, Duration) {
+        let (shortest, longest) = self.range(retry, saturating_nanos(previous));
+        (Duration::from_nanos(shortest), Duration::from_nanos(longest))
+    }
+
+    /// The envelope before jitter: `min(base · factor^(retry−1), cap)`.
+    #[must_use]
+    pub const fn envelope(&self, retry: u32) -> Duration {
+        Duration::from_nanos(self.envelope_nanos(retry))
+    }
+
+    /// The schedule as an endless iterator, drawing one sample a delay.
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use holdoff::BackoffConfig;
+    ///
+    /// let backoff = BackoffConfig::exponential(Duration::from_secs(1)).build()?;
+    /// let longest: Vec<u64> = backoff.delays(|| u64::MAX).take(5).map(|d| d.as_secs()).collect();
+    /// assert_eq!(longest, [1, 2, 4, 8, 16]);
+    /// # Ok::<(), holdoff::ConfigError>(())
+    /// ```
+    pub const fn delays<R: FnMut() -> u64>(self, random: R) -> Delays<R> {
+        Delays { backoff: self, retry: 0, previous: Duration::ZERO, random }
+    }
+
+    const fn range(&self, retry: u32, previous: u64) -> (u64, u64) {
+        let (low, high) = match self.jitter {
+            Jitter::Decorrelated => {
+                let previous = if previous > self.base { previous } else { self.base };
+                (self.base, min(previous.saturating_mul(3), self.max))
+            }
+            jitter => {
+                let w = self.envelope_nanos(retry);
+                match jitter {
+                    // w + j·w <= max, because w <= cap.
+                    Jitter::Additive(ratio) => (w, w.saturating_add(ratio.of(w))),
+                    Jitter::Equal => (w.div_ceil(2), w),
+                    Jitter::Full => (0, w),
+                    Jitter::Proportional(ratio) => {
+                        let j = ratio.of(w);
+                        (w.saturating_sub(j), w.saturating_add(j))
+                    }
+                    Jitter::Shortening(ratio) => (w.saturating_sub(ratio.of(w)), w),
+                    Jitter::None | Jitter::Decorrelated => (w, w),
+                }
+            }
+        };
+        (max(low, self.min), max(high, self.min))
+    }
+
+    const fn envelope_nanos(&self, retry: u32) -> u64 {
+        min(grow(self.base, self.factor, retry.saturating_sub(1)), self.cap)
+    }
+}
+
+/// The delays of a [`Backoff`], one after another, without end.
+///
+/// It is `None` never; how many retries to make is the caller's business (`take`). Retry number
+/// `u32::MAX` repeats.
+#[derive(Clone, Debug)]
+#[must_use = "iterators are lazy"]
+pub struct Delays<R> {
+    backoff: Backoff,
+    retry: u32,
+    previous: Duration,
+    random: R,
+}
+
+impl<R: FnMut() -> u64> Iterator for Delays<R> {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        self.retry = self.retry.saturating_add(1);
+        self.previous = self.backoff.delay(self.retry, self.previous, (self.random)());
+        Some(self.previous)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (usize::MAX, None)
+    }
+}
+
+/// A value of `low..=high`, picked by a uniform `sample`.
+///
+/// Multiply-and-shift instead of a remainder: no division, and each value is hit by within one
+/// part in 2⁶⁴ as many samples as any other.
+pub(crate) const fn draw(low: u64, high: u64, sample: u64) -> u64 {
+    let width = high.saturating_sub(low) as u128 + 1;
+    // width <= 2^64 and sample < 2^64, so the product fits and its high half is <= high - low.
+    low + low_half((width * sample as u128) >> 64)
+}
+
+/// `base · factorᵉˣᵖᵒⁿᵉⁿᵗ`, rounded up, at most `u64::MAX`.
+const fn grow(base: u64, factor: Ratio, exponent: u32) -> u64 {
+    const DOUBLE: u32 = 2 * Ratio::ONE.as_ppm();
+    const SAME: u32 = Ratio::ONE.as_ppm();
+    if base == 0 {
+        return 0;
+    }
+    match factor.as_ppm() {
+        SAME => base,
+        DOUBLE if exponent <= base.leading_zeros() => base << exponent,
+        DOUBLE => u64::MAX,
+        _ => Power::of(factor, exponent).times(base),
+    }
+}
+
+/// A number of at least 1 as `mantissa · 2^exponent`, the mantissa's top bit set.
+#[derive(Clone, Copy)]
+struct Power {
+    mantissa: u64,
+    exponent: i64,
+}
+
+impl Power {
+    const ONE: Self = Self { mantissa: 1 << 63, exponent: -63 };
+
+    /// `factor^exponent` by repeated squaring, each product rounded down.
+    const fn of(factor: Ratio, mut exponent: u32) -> Self {
+        let mut square = Self::normalized(factor.to_fixed_point(), -64);
+        let mut power = Self::ONE;
+        while exponent > 0 {
+            if exponent & 1 == 1 {
+                power = power.product(square);
+            }
+            square = square.product(square);
+            exponent >>= 1;
+        }
+        power
+    }
+
+    const fn product(self, other: Self) -> Self {
+        // OK because factors are below 2^13 and exponents below 2^32: the sum stays below 2^46.
+        let exponent = self.exponent + other.exponent;
+        Self::normalized(self.mantissa as u128 * other.mantissa as u128, exponent)
+    }
+
+    const fn normalized(wide: u128, exponent: i64) -> Self {
+        let shift = wide.leading_zeros();
+        let mantissa = low_half((wide << shift) >> 64);
+        Self { mantissa, exponent: exponent + 64 - shift as i64 }
+    }
+
+    /// The product with `base`, rounded up: what was lost in rounding down comes back.
+    const fn times(self, base: u64) -> u64 {
+        let wide = self.mantissa as u128 * base as u128;
+        // base >= 1 and the mantissa is at least 2^63, so from exponent 1 on it does not fit.
+        if self.exponent > 0 {
+            return u64::MAX;
+        }
+        // self >= 1, so the exponent is at least -63 and the shift below 64.
+        let shift = self.exponent.unsigned_abs();
+        let whole = wide >> shift;
+        let up = (whole << shift != wide) as u128;
+        if whole + up > u64::MAX as u128 { u64::MAX } else { low_half(whole + up) }
+    }
+}
+
+const fn min(a: u64, b: u64) -> u64 {
+    if a < b { a } else { b }
+}
+
+const fn max(a: u64, b: u64) -> u64 {
+    if a > b { a } else { b }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn powers_of_simple_factors_are_exact() {
+        for (ppm, exponent, base, expected) in [
+            (1_500_000, 0, 1_000, 1_000),
+            (1_500_000, 1, 1_000, 1_500),
+            (1_500_000, 3, 1_000, 3_375),
+            (1_500_000, 40, 1 << 40, 3_u64.pow(40)),
+            (3_000_000, 40, 1, 3_u64.pow(40)),
+            (3_000_000, 41, 1, u64::MAX),
+            (10_000_000, 19, 1, 10_u64.pow(19)),
+            (1_000_001, 1, 1_000_000, 1_000_001),
+            (4_294_967_295, u32::MAX, 1, u64::MAX),
+            (4_294_967_295, u32::MAX, u64::MAX, u64::MAX),
+            (1_000_001, u32::MAX, 1, u64::MAX),
+        ] {
+            let grown = grow(base, Ratio::ppm(ppm), exponent);
+            let close = expected.abs_diff(grown) <= expected >> 50;
+            assert!(close, "{base} * {ppm} ppm ^ {exponent} = {grown}, not {expected}");
+        }
+    }
+
+    #[test]
+    fn a_draw_reaches_both_ends_and_never_wraps() {
+        for (low, high) in [(0, 0), (5, 5), (0, u64::MAX), (u64::MAX, u64::MAX), (7, 9)] {
+            assert_eq!(draw(low, high, 0), low);
+            assert_eq!(draw(low, high, u64::MAX), high);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn growth_follows_exact_stepping(
+            base in 0..=u64::MAX,
+            ppm in 1_000_000..=u32::MAX,
+            exponent in 0..64_u32,
+        ) {
+            // A naive model in 64 fractional bits, stepping and stopping at the range's end.
+            let mut exact = u128::from(base) << 32;
+            for _ in 0..exponent {
+                exact = exact / 1_000_000 * u128::from(ppm)
+                    + exact % 1_000_000 * u128::from(ppm) / 1_000_000;
+                if exact >> 32 > u128::from(u64::MAX) {
+                    exact = u128::from(u64::MAX) << 32;
+                    break;
+                }
+            }
+            let expected = u64::try_from(exact >> 32).expect("stopped at the end");
+            let grown = grow(base, Ratio::ppm(ppm), exponent);
+            let tolerance = (expected >> 24).max(2);
+            prop_assert!(grown.abs_diff(expected) <= tolerance, "{grown} is not {expected}");
+        }
+    }
+}

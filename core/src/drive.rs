@@ -1,0 +1,246 @@
+//! The one loop that runs a [`Call`], asynchronous and blocking.
+
+use core::error::Error;
+use core::fmt;
+use core::future::{Future, pending, poll_fn};
+use core::pin::pin;
+use core::task::Poll;
+use core::time::Duration;
+
+use crate::call::{Attempt, Call, Step, Stop};
+use crate::outcome::Outcome;
+use crate::time::{Clock, Instant, Timer};
+
+/// A call that ended without a result the caller wants: why, and everything known about it.
+///
+/// `O` is what the operation returns, or the caller's error. Nothing handed in is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct GaveUp<O> {
+    /// What the last attempt that returned anything returned, untouched. `None` if there was no
+    /// attempt or each one was cut off by its timeout.
+    pub last: Option<O>,
+    /// Why there was no further attempt.
+    pub stop: Stop,
+    /// Attempts made.
+    pub attempts: u32,
+    /// The time since the call started.
+    pub elapsed: Duration,
+    /// How long from then until another attempt could make sense, where that is known.
+    pub retry_after: Option<Duration>,
+}
+
+impl<O> GaveUp<O> {
+    /// The same, with `last` converted by `convert`.
+    pub fn map<P>(self, convert: impl FnOnce(O) -> P) -> GaveUp<P> {
+        let Self { last, stop, attempts, elapsed, retry_after } = self;
+        GaveUp { last: last.map(convert), stop, attempts, elapsed, retry_after }
+    }
+
+    const fn new(call: &Call<'_>, now: Instant, stop: Stop, last: Option<O>) -> Self {
+        Self {
+            last,
+            stop,
+            attempts: call.attempts(),
+            elapsed: call.elapsed(now),
+            retry_after: call.retry_after(),
+        }
+    }
+}
+
+impl<O> fmt::Display for GaveUp<O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plural = if self.attempts == 1 { "" } else { "s" };
+        let (attempts, elapsed) = (self.attempts, self.elapsed);
+        write!(f, "gave up after {attempts} attempt{plural} in {elapsed:?}: {}", self.stop)?;
+        match self.retry_after {
+            Some(Duration::MAX) | None => Ok(()),
+            Some(delay) => write!(f, "; worth another try in {delay:?}"),
+        }
+    }
+}
+
+impl<E: Error + 'static> Error for GaveUp<E> {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.last.as_ref().map(|last| last as _)
+    }
+}
+
+/// Where calls wait in line for a limiter.
+///
+/// The holder of the [`Place`](Self::Place) is at the head; only the head asks the limiter and
+/// sleeps. Dropping the place, or the future that waits for it, lets the next one in and leaves no
+/// debt behind.
+pub trait Queue {
+    /// The head of the line.
+    type Place<'a>
+    where
+        Self: 'a;
+
+    /// Waits to become the head.
+    fn join(&self) -> impl Future<Output = Self::Place<'_>>;
+
+    /// Completes when the limiter changed so that the head may be admitted earlier than it was told.
+    fn changed(&self) -> impl Future<Output = ()> {
+        pending()
+    }
+}
+
+/// No line: everybody asks, and whoever asks first after a token is there gets it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoQueue;
+
+impl Queue for NoQueue {
+    type Place<'a> = ();
+
+    async fn join(&self) {}
+}
+
+impl<Q: Queue> Queue for &Q {
+    type Place<'a>
+        = Q::Place<'a>
+    where
+        Self: 'a;
+
+    fn join(&self) -> impl Future<Output = Self::Place<'_>> {
+        (**self).join()
+    }
+
+    fn changed(&self) -> impl Future<Output = ()> {
+        (**self).changed()
+    }
+}
+
+/// Runs a call to its end: attempts, waits and timeouts.
+///
+/// `begin` makes the [`Call`] at the instant of the first poll. `random` gives numbers uniform over
+/// all of `u64` and is called once before each retry, never on success. `classify` says what a returned
+/// value came to. One attempt is in flight at a time; one that reaches its timeout is dropped. Dropping
+/// the future ends whatever it waits for, and nothing more is sent.
+///
+/// # Errors
+/// [`GaveUp`] with the reason and the last value.
+///
+/// See [`run_blocking`] for an example; `holdoff-tokio` and `holdoff-embassy` bring the timers.
+pub async fn run<'a, O>(
+    timer: &impl Timer,
+    queue: &impl Queue,
+    begin: impl FnOnce(Instant) -> Call<'a>,
+    mut random: impl FnMut() -> u64,
+    classify: impl Fn(&O) -> Outcome,
+    mut operation: impl AsyncFnMut(Attempt) -> O,
+) -> Result<O, GaveUp<O>> {
+    let mut now = timer.now();
+    let mut call = begin(now);
+    let mut last = None;
+    let mut place = None;
+    loop {
+        if place.is_none() && call.wants_permit(now) {
+            let deadline = call.deadline().unwrap_or(Instant::MAX);
+            place = before(queue.join(), timer.sleep_until(deadline)).await;
+            now = timer.now();
+        }
+        let step = call.poll(now, &mut random);
+        if !matches!(step, Step::Throttled { .. }) {
+            place = None;
+        }
+        match step {
+            Step::Attempt(attempt) => {
+                let timeout = timer.sleep_until(ends_at(now, attempt));
+                let returned = before(operation(attempt), timeout).await;
+                now = timer.now();
+                match returned {
+                    Some(value) => {
+                        call.record(now, classify(&value));
+                        last = Some(value);
+                    }
+                    None => call.record_timeout(now),
+                }
+            }
+            Step::Backoff { until, .. } => {
+                timer.sleep_until(until).await;
+                now = timer.now();
+            }
+            Step::Throttled { until } => {
+                before(queue.changed(), timer.sleep_until(until)).await;
+                now = timer.now();
+            }
+            Step::Done => return ended(&call, now, last),
+            Step::Stop(stop) => return Err(GaveUp::new(&call, now, stop, last)),
+        }
+    }
+}
+
+/// Runs a call to its end, blocking: the twin of [`run`].
+///
+/// `sleep` blocks for at least the time it is given. An attempt cannot be cut off from outside, so
+/// `operation` must keep to [`Attempt::timeout`] itself (a socket's read timeout, say).
+///
+/// # Errors
+/// [`GaveUp`] with the reason and the last value.
+///
+/// ```
+/// use core::cell::Cell;
+/// use core::time::Duration;
+/// use holdoff::{Call, Failure, Instant, Outcome, Policy, Safety, drive};
+///
+/// let clock = Cell::new(Instant::EPOCH);
+/// let answer = drive::run_blocking(
+///     &clock,
+///     |delay| clock.set(clock.get().saturating_add(delay)), // `std::thread::sleep`
+///     |now| Call::new(&Policy::STANDARD, Safety::Idempotent, now),
+///     || u64::MAX, // a random generator
+///     Outcome::of,
+///     |attempt| if attempt.number < 3 { Err(Failure::transient()) } else { Ok(attempt.number) },
+/// );
+/// assert_eq!(answer, Ok(Ok(3)));
+/// // The longest delays of full jitter from 1 s: 1 s and 2 s.
+/// assert_eq!(clock.get(), Instant::EPOCH.saturating_add(Duration::from_secs(3)));
+/// ```
+pub fn run_blocking<'a, O>(
+    clock: &impl Clock,
+    mut sleep: impl FnMut(Duration),
+    begin: impl FnOnce(Instant) -> Call<'a>,
+    mut random: impl FnMut() -> u64,
+    classify: impl Fn(&O) -> Outcome,
+    mut operation: impl FnMut(Attempt) -> O,
+) -> Result<O, GaveUp<O>> {
+    let mut now = clock.now();
+    let mut call = begin(now);
+    let mut last = None;
+    loop {
+        match call.poll(now, &mut random) {
+            Step::Attempt(attempt) => {
+                let value = operation(attempt);
+                now = clock.now();
+                call.record(now, classify(&value));
+                last = Some(value);
+            }
+            Step::Backoff { until, .. } | Step::Throttled { until } => {
+                sleep(until.saturating_duration_since(now));
+                now = clock.now();
+            }
+            Step::Done => return ended(&call, now, last),
+            Step::Stop(stop) => return Err(GaveUp::new(&call, now, stop, last)),
+        }
+    }
+}
+
+/// The value of a call that is done; a call that was done before it began has none to give.
+fn ended<O>(call: &Call<'_>, now: Instant, last: Option<O>) -> Result<O, GaveUp<O>> {
+    last.ok_or_else(|| GaveUp::new(call, now, Stop::Attempts, None))
+}
+
+fn ends_at(now: Instant, attempt: Attempt) -> Instant {
+    attempt.timeout.map_or(Instant::MAX, |timeout| now.saturating_add(timeout))
+}
+
+/// What `work` gives, unless `limit` completes first.
+async fn before<T>(work: impl Future<Output = T>, limit: impl Future<Output = ()>) -> Option<T> {
+    let (mut work, mut limit) = (pin!(work), pin!(limit));
+    poll_fn(|context| match work.as_mut().poll(context) {
+        Poll::Ready(value) => Poll::Ready(Some(value)),
+        Poll::Pending => limit.as_mut().poll(context).map(|()| None),
+    })
+    .await
+}

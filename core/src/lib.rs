@@ -1,0 +1,82 @@
+//! Decides when to call a struggling service again, and when not to.
+//!
+//! Retry, backoff and rate limiting are usually wrappers around each other that know nothing of each
+//! other: a server's hint bypasses the attempt cap, a retry runs past the deadline, everybody whom the
+//! server told "one second" returns in the same second. Here they are **one machine**: a [`Call`] is
+//! one logical call in flight, a driver asks it what to do next, does it, and reports what happened.
+//!
+//! ```text
+//!         now, sample                     what to do next
+//! driver ────────────▶ Call::poll   ───────────────────────▶ Backoff · Throttled · Attempt · Done · Stop
+//!         outcome                         uses (shared, through &self)
+//!        ────────────▶ Call::record ───────────────────────▶ Limiter
+//! ```
+//!
+//! The driver owns the clock, the sleep, the random numbers and the wire; the machine owns every
+//! decision. So a service, a microcontroller and a simulator run the same logic.
+//!
+//! # Tour
+//! - [`Policy`]: what to retry, how often and how long; presets [`Policy::STANDARD`],
+//!   [`Policy::INTERACTIVE`], [`Policy::BATCH`], [`Policy::LLM`].
+//! - [`Backoff`] and [`Jitter`]: a delay as a pure function, or as an iterator.
+//! - [`Outcome`], [`Failure`], [`Classify`]: what an attempt came to.
+//! - [`http`]: statuses, methods, `Retry-After` and its kin.
+//! - [`Limiter`]: a rate limiter of one word.
+//! - [`Call`], [`Step`], [`Stop`]: the machine.
+//! - [`drive`]: the one loop that runs it, asynchronous and blocking.
+//! - [`Instant`], [`Clock`], [`Timer`]: the seam.
+//!
+//! ```
+//! use core::cell::Cell;
+//! use holdoff::{Call, Failure, Instant, Outcome, Policy, Safety, drive};
+//!
+//! let clock = Cell::new(Instant::EPOCH); // or `MonotonicClock`, feature `std`
+//! let answer = drive::run_blocking(
+//!     &clock,
+//!     |delay| clock.set(clock.get().saturating_add(delay)), // or `std::thread::sleep`
+//!     |now| Call::new(&Policy::INTERACTIVE, Safety::Idempotent, now),
+//!     || 0x9e37_79b9_7f4a_7c15, // a random generator
+//!     Outcome::of,
+//!     |attempt| if attempt.number == 1 { Err(Failure::transient()) } else { Ok("hello") },
+//! );
+//! assert_eq!(answer, Ok(Ok("hello")));
+//! ```
+//!
+//! # What this crate does not do
+//! It never sleeps, never reads a clock and never draws a random number: all three are arguments. It
+//! opens no connection, allocates nothing and contains no `unsafe` and no floating point. It retries
+//! nothing by itself: adapters such as `holdoff-tokio` drive it.
+//!
+//! # Features
+//! None is on by default.
+//! - `std`: [`Classify`] for `std::io::Error`, and a [`Clock`] on `std::time::Instant`.
+//! - `critical-section`: 64-bit words behind a critical section, on targets without 64-bit atomics.
+
+#![no_std]
+#![forbid(unsafe_code)]
+
+#[cfg(any(feature = "std", test))]
+extern crate std;
+
+mod backoff;
+mod call;
+mod config;
+pub mod drive;
+pub mod http;
+mod limiter;
+mod outcome;
+mod policy;
+mod ratio;
+mod sync;
+mod time;
+
+pub use backoff::{Backoff, BackoffConfig, Delays, Jitter};
+pub use call::{Attempt, Call, DelaySource, Step, Stop};
+pub use config::ConfigError;
+pub use limiter::{Limiter, Quota, Rate, Refusal, Reservation};
+pub use outcome::{Class, Classify, Failure, Hint, Outcome, Safety, Sent};
+pub use policy::{HintSpread, Policy, PolicyConfig, UnhintedThrottle};
+pub use ratio::Ratio;
+#[cfg(feature = "std")]
+pub use time::MonotonicClock;
+pub use time::{Clock, Instant, Timer};

@@ -1,0 +1,454 @@
+//! A rate limiter in one word: GCRA, the generic cell rate algorithm (ITU-T I.371).
+//!
+//! The word holds the *theoretical arrival time* (TAT): the instant at which the bucket would be
+//! full again. With `T` nanoseconds per token and a burst of `B`, a request of cost `n` at `now`
+//! moves it to `max(TAT, now) + n·T` and is admitted if that is at most `now + B·T`.
+//!
+//! A change of rate must not hand out a fresh burst, so the TAT and the quota it was counted in must
+//! change together. The quota lives in one of two slots, and the word names the slot:
+//!
+//! ```text
+//! word   63..62 tag | 61..0 TAT in ns                 tag: number of the quota in force, mod 4
+//! slot   63..62 tag | 61..56 split | 55..0 T << split | B
+//! ```
+//!
+//! Quota number k is in slot k mod 2. A change writes quota k+1 into the other slot and then moves
+//! the word from (k, TAT) to (k+1, the same level counted in the new quota). Whoever finds the slot
+//! written but the word not yet moved finishes the move, so nobody waits for anybody.
+
+use core::error::Error;
+use core::fmt;
+use core::time::Duration;
+
+use crate::config::ConfigError;
+use crate::ratio::low_half;
+use crate::sync::{Next, Word};
+use crate::time::{Instant, saturating_nanos};
+
+const TAG_SHIFT: u32 = 62;
+/// The latest time a word can hold, about 146 years after the epoch. Past it nothing is admitted.
+const TIME_MAX: u64 = (1 << TAG_SHIFT) - 1;
+const SPLIT_SHIFT: u32 = 56;
+const PAYLOAD_MASK: u64 = (1 << SPLIT_SHIFT) - 1;
+/// The longest time to refill a whole burst; also what makes every quota fit its payload.
+const REFILL_MAX: u64 = 1 << 55;
+
+/// Tokens per time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Rate {
+    tokens: u32,
+    per: Duration,
+}
+
+impl Rate {
+    /// `tokens` every `per`.
+    #[must_use]
+    pub const fn new(tokens: u32, per: Duration) -> Self {
+        Self { tokens, per }
+    }
+
+    /// `tokens` a minute.
+    #[must_use]
+    pub const fn per_minute(tokens: u32) -> Self {
+        Self::new(tokens, Duration::from_secs(60))
+    }
+
+    /// `tokens` a second.
+    #[must_use]
+    pub const fn per_second(tokens: u32) -> Self {
+        Self::new(tokens, Duration::from_secs(1))
+    }
+}
+
+/// A rate and a burst: what a [`Limiter`] lets through.
+///
+/// ```
+/// use core::time::Duration;
+/// use holdoff::{ConfigError, Quota, Rate};
+///
+/// let quota = Quota::new(Rate::per_second(10), 20)?;
+/// assert_eq!(quota.interval(), Duration::from_millis(100));
+/// assert_eq!(Quota::new(Rate::per_second(0), 20), Err(ConfigError::RateZero));
+/// # Ok::<(), ConfigError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Quota {
+    /// Nanoseconds per token.
+    interval: u64,
+    burst: u32,
+}
+
+impl Quota {
+    /// `rate` on average and `burst` at once, `burst` being the whole of it, not an extra.
+    ///
+    /// The time per token is rounded up to a nanosecond, so the rate is never exceeded.
+    ///
+    /// # Errors
+    /// [`ConfigError::BurstZero`], [`ConfigError::RateZero`], or [`ConfigError::RefillTooLong`] if
+    /// `burst` tokens take more than 2⁵⁵ ns (about 417 days).
+    pub const fn new(rate: Rate, burst: u32) -> Result<Self, ConfigError> {
+        let per = saturating_nanos(rate.per);
+        if burst == 0 {
+            return Err(ConfigError::BurstZero);
+        }
+        if rate.tokens == 0 || per == 0 {
+            return Err(ConfigError::RateZero);
+        }
+        let interval = per.div_ceil(rate.tokens as u64);
+        if interval.saturating_mul(burst as u64) > REFILL_MAX {
+            return Err(ConfigError::RefillTooLong);
+        }
+        Ok(Self { interval, burst })
+    }
+
+    /// The time per token, rounded up to a nanosecond.
+    #[must_use]
+    pub const fn interval(self) -> Duration {
+        Duration::from_nanos(self.interval)
+    }
+
+    /// How many tokens can be taken at once.
+    #[must_use]
+    pub const fn burst(self) -> u32 {
+        self.burst
+    }
+
+    /// The time in which an empty bucket fills.
+    const fn refill(self) -> u64 {
+        self.interval * self.burst as u64 // OK: checked against REFILL_MAX.
+    }
+
+    const fn packed(self, tag: u64) -> u64 {
+        // It fits: if `burst - 1` has s bits, burst > 2^(s-1), so the interval, being at most
+        // 2^55 / burst, is below 2^(56-s).
+        let burst = self.burst as u64 - 1;
+        let split = u64::BITS - burst.leading_zeros();
+        tag << TAG_SHIFT | (split as u64) << SPLIT_SHIFT | self.interval << split | burst
+    }
+
+    const fn unpacked(slot: u64) -> Self {
+        let split = slot >> SPLIT_SHIFT & 0x3f;
+        let payload = slot & PAYLOAD_MASK;
+        let burst = payload & ((1 << split) - 1);
+        Self { interval: payload >> split, burst: low_u32(burst) + 1 }
+    }
+}
+
+/// Why a limiter did not admit a request.
+///
+/// ```
+/// use core::time::Duration;
+/// use holdoff::{Instant, Limiter, Quota, Rate, Refusal};
+///
+/// let limiter = Limiter::new(Quota::new(Rate::per_second(1), 2)?);
+/// let now = Instant::EPOCH;
+/// assert_eq!(limiter.try_acquire(now, 3), Err(Refusal::Never { burst: 2 }));
+/// assert_eq!(limiter.try_acquire(now, 2), Ok(()));
+/// let until = now.saturating_add(Duration::from_secs(1));
+/// assert_eq!(limiter.try_acquire(now, 1), Err(Refusal::NotYet { until }));
+/// # Ok::<(), holdoff::ConfigError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Refusal {
+    /// The cost is above the burst: no wait is long enough. Nothing was taken.
+    Never {
+        /// The largest cost that can be admitted.
+        burst: u32,
+    },
+    /// There are not enough tokens yet, or the limiter is paused. Nothing was taken.
+    NotYet {
+        /// The earliest instant at which asking again can succeed, if nobody else asks.
+        until: Instant,
+    },
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Never { burst } => write!(f, "cost is above the burst of {burst}"),
+            Self::NotYet { .. } => f.write_str("rate limit reached"),
+        }
+    }
+}
+
+impl Error for Refusal {}
+
+/// Tokens taken ahead of time: the right to send at an instant.
+#[derive(Debug, PartialEq, Eq, Hash)]
+#[must_use = "the tokens are taken: send at `ready_at`, or give them back with `Limiter::cancel`"]
+pub struct Reservation {
+    cost: u32,
+    ready_at: Instant,
+}
+
+impl Reservation {
+    /// When the request may be sent; not before the reservation was made.
+    #[must_use]
+    pub const fn ready_at(&self) -> Instant {
+        self.ready_at
+    }
+}
+
+/// A rate limiter of 32 bytes, usable through `&self` from any thread, task or interrupt.
+///
+/// It starts full, and idling never fills it above its burst. A clock that stands still or steps
+/// back makes it stricter, never looser. It serves instants up to 2⁶² ns (146 years) after the
+/// clock's epoch and admits nothing later.
+///
+/// ```
+/// use core::time::Duration;
+/// use holdoff::{Instant, Limiter, Quota, Rate, valid};
+///
+/// static LIMITER: Limiter = Limiter::new(valid!(Quota::new(Rate::per_second(10), 20)));
+///
+/// let now = Instant::EPOCH;
+/// let admitted = (0..100).filter(|_| LIMITER.try_acquire(now, 1).is_ok()).count();
+/// assert_eq!(admitted, 20);
+/// assert_eq!(LIMITER.available(now.saturating_add(Duration::from_millis(250))), 2);
+/// ```
+#[derive(Debug)]
+pub struct Limiter {
+    word: Word,
+    slots: [Word; 2],
+    /// Nothing is admitted before this instant, and from it on the bucket fills from one token.
+    paused_until: Word,
+}
+
+impl Limiter {
+    /// A limiter with a full bucket.
+    #[cfg(not(loom))]
+    #[must_use]
+    pub const fn new(quota: Quota) -> Self {
+        Self {
+            word: Word::new(0),
+            slots: [Word::new(quota.packed(0)), Word::new(quota.packed(3))],
+            paused_until: Word::new(0),
+        }
+    }
+
+    /// A limiter with a full bucket.
+    #[cfg(loom)]
+    #[must_use]
+    pub fn new(quota: Quota) -> Self {
+        Self {
+            word: Word::new(0),
+            slots: [Word::new(quota.packed(0)), Word::new(quota.packed(3))],
+            paused_until: Word::new(0),
+        }
+    }
+
+    /// Takes `cost` tokens, or nothing. A cost of 0 is free.
+    ///
+    /// # Errors
+    /// [`Refusal::NotYet`] with the instant to ask again; [`Refusal::Never`] if `cost` is above the
+    /// burst. Neither takes anything.
+    #[inline]
+    pub fn try_acquire(&self, now: Instant, cost: u32) -> Result<(), Refusal> {
+        if cost == 0 {
+            return Ok(());
+        }
+        let now = now.as_nanos();
+        self.update(|state| match state.charge(now, cost) {
+            Ok(charged) if charged.ready_at <= now => (Some(charged.tat), Ok(())),
+            Ok(charged) => {
+                (None, Err(Refusal::NotYet { until: Instant::from_nanos(charged.ready_at) }))
+            }
+            Err(refusal) => (None, Err(refusal)),
+        })
+    }
+
+    /// Takes `cost` tokens now for a request to be sent when they are there.
+    ///
+    /// Reservations are served in the order in which they are made. One given back with
+    /// [`cancel`](Self::cancel) does not move later ones forward: to wait in line with others use
+    /// an adapter's queue, which holds no tokens.
+    ///
+    /// # Errors
+    /// [`Refusal::Never`] if `cost` is above the burst; [`Refusal::NotYet`] with [`Instant::MAX`]
+    /// past the end of time. Neither takes anything.
+    pub fn reserve(&self, now: Instant, cost: u32) -> Result<Reservation, Refusal> {
+        if cost == 0 {
+            return Ok(Reservation { cost, ready_at: now });
+        }
+        let nanos = now.as_nanos();
+        self.update(|state| match state.charge(nanos, cost) {
+            Ok(charged) => {
+                let ready_at = now.max(Instant::from_nanos(charged.ready_at));
+                (Some(charged.tat), Ok(Reservation { cost, ready_at }))
+            }
+            Err(refusal) => (None, Err(refusal)),
+        })
+    }
+
+    /// Gives a reservation back that will not be used.
+    #[expect(clippy::needless_pass_by_value, reason = "it must not be given back twice")]
+    pub fn cancel(&self, reservation: Reservation) {
+        self.refund(reservation.cost);
+    }
+
+    /// Gives `cost` tokens back that were taken but not used, or were estimated too high.
+    ///
+    /// The bucket never holds more than its burst, and a pause stays in force.
+    pub fn refund(&self, cost: u32) {
+        self.update(|state| {
+            let back = state.quota.interval.saturating_mul(u64::from(cost));
+            (Some(state.tat.saturating_sub(back)), ())
+        });
+    }
+
+    /// Admits nothing before `until`, then resumes at the rate, with one token and not with a burst.
+    ///
+    /// For a server's "come back then": its bucket is empty, so ours must not say otherwise. A
+    /// shorter pause than the one in force changes nothing.
+    pub fn pause_until(&self, until: Instant) {
+        let until = until.as_nanos();
+        self.paused_until.update(|current| {
+            if current < until { Next::Store(until, ()) } else { Next::Keep(()) }
+        });
+    }
+
+    /// Changes rate and burst from `now` on.
+    ///
+    /// The tokens in the bucket stay as many as they are, cut to the new burst: a change never
+    /// grants a fresh burst. Tokens owed stay owed. A pause stays in force.
+    pub fn set_quota(&self, now: Instant, quota: Quota) {
+        loop {
+            let word = self.word.load();
+            let (tag, next) = (word >> TAG_SHIFT, following(word >> TAG_SHIFT));
+            let slot = self.slot(next);
+            let written = slot.load();
+            if written >> TAG_SHIFT == next {
+                // Somebody else's change: finish it, then make ours.
+                self.move_on(now, tag);
+            } else if slot.compare_exchange(written, quota.packed(next)).is_ok() {
+                self.move_on(now, tag);
+                return;
+            }
+        }
+    }
+
+    /// The quota in force.
+    #[must_use]
+    pub fn quota(&self) -> Quota {
+        self.update(|state| (None, state.quota))
+    }
+
+    /// How many tokens can be taken at `now`, 0 while paused.
+    #[must_use]
+    pub fn available(&self, now: Instant) -> u32 {
+        let now = now.as_nanos();
+        self.update(|state| {
+            let full_at = state.start(now);
+            let missing = full_at - now; // OK: `start` is at least `now`.
+            let there = state.quota.refill().saturating_sub(missing) / state.quota.interval;
+            // At most the burst; nothing is admitted past the end of time.
+            (None, if now > TIME_MAX { 0 } else { low_u32(there) })
+        })
+    }
+
+    /// Runs `transition` on a consistent view and stores the TAT it returns, if any.
+    #[inline]
+    fn update<R>(&self, transition: impl Fn(State) -> (Option<u64>, R)) -> R {
+        self.word.update(|word| {
+            let tag = word >> TAG_SHIFT;
+            let slot = self.slot(tag).load();
+            if slot >> TAG_SHIFT != tag {
+                return Next::Reload;
+            }
+            let state = State {
+                tat: word & TIME_MAX,
+                quota: Quota::unpacked(slot),
+                paused_until: self.paused_until.load(),
+            };
+            match transition(state) {
+                (Some(tat), result) => Next::Store(tag << TAG_SHIFT | tat, result),
+                (None, result) => Next::Keep(result),
+            }
+        })
+    }
+
+    /// Moves the word from quota `tag` to the next one, already written, unless it has moved.
+    fn move_on(&self, now: Instant, tag: u64) {
+        let next = following(tag);
+        self.word.update(|word| {
+            let (from, to) = (self.slot(tag).load(), self.slot(next).load());
+            if word >> TAG_SHIFT != tag || from >> TAG_SHIFT != tag || to >> TAG_SHIFT != next {
+                return Next::Keep(());
+            }
+            // While paused nothing is taken: what counts is the level when the pause ends.
+            let from_when = now.as_nanos().max(self.paused_until.load());
+            let tat =
+                recounted(from_when, word & TIME_MAX, Quota::unpacked(from), Quota::unpacked(to));
+            Next::Store(next << TAG_SHIFT | tat, ())
+        });
+    }
+
+    const fn slot(&self, tag: u64) -> &Word {
+        let [even, odd] = &self.slots;
+        if tag & 1 == 0 { even } else { odd }
+    }
+}
+
+/// One consistent view of a limiter.
+struct State {
+    tat: u64,
+    quota: Quota,
+    paused_until: u64,
+}
+
+struct Charged {
+    tat: u64,
+    ready_at: u64,
+}
+
+impl State {
+    /// Where counting starts: the TAT, not before `now`, and not before a pause leaves one token.
+    #[inline]
+    const fn start(&self, now: u64) -> u64 {
+        let mut start = if self.tat > now { self.tat } else { now };
+        if self.paused_until > 0 {
+            let one_left = self.quota.refill() - self.quota.interval;
+            let resumed = self.paused_until.saturating_add(one_left);
+            start = if resumed > start { resumed } else { start };
+        }
+        start
+    }
+
+    #[inline]
+    const fn charge(&self, now: u64, cost: u32) -> Result<Charged, Refusal> {
+        if cost > self.quota.burst {
+            return Err(Refusal::Never { burst: self.quota.burst });
+        }
+        let price = self.quota.interval * cost as u64; // OK: at most `refill`, 2^55.
+        let tat = self.start(now).saturating_add(price);
+        if tat > TIME_MAX {
+            return Err(Refusal::NotYet { until: Instant::MAX });
+        }
+        Ok(Charged { tat, ready_at: tat.saturating_sub(self.quota.refill()) })
+    }
+}
+
+/// The TAT that in `to` says what `tat` says in `from`: as many tokens in the bucket at `now`, at
+/// most the new burst. Rounded so that nothing is gained.
+fn recounted(now: u64, tat: u64, from: Quota, to: Quota) -> u64 {
+    // Everything in nanoseconds of the new quota, relative to `now`: the tokens missing, and the
+    // room that a larger burst adds (or a smaller one takes away).
+    let missing = u128::from(tat.saturating_sub(now)) * u128::from(to.interval);
+    let missing = missing.div_ceil(u128::from(from.interval));
+    let room = u128::from(to.interval) * u128::from(to.burst.saturating_sub(from.burst));
+    let cut = u128::from(to.interval) * u128::from(from.burst.saturating_sub(to.burst));
+    let ahead = (missing + room).saturating_sub(cut);
+    let tat = u128::from(now.min(TIME_MAX)) + ahead;
+    low_half(tat.min(u128::from(TIME_MAX)))
+}
+
+/// The tag of the quota after `tag`.
+const fn following(tag: u64) -> u64 {
+    (tag + 1) & 3
+}
+
+/// The low 32 bits of a number that the caller has shown to have no others.
+#[expect(clippy::cast_possible_truncation, reason = "each caller proves that it fits")]
+const fn low_u32(wide: u64) -> u32 {
+    wide as u32
+}

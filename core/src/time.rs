@@ -1,0 +1,161 @@
+//! Time as the machine sees it, and the one seam through which it comes in.
+
+use core::cell::Cell;
+use core::future::Future;
+use core::time::Duration;
+
+/// A point in monotonic time: nanoseconds since an epoch that the clock picks.
+///
+/// Only differences mean anything, and only between readings of one clock. Arithmetic saturates:
+/// a clock that steps back yields an elapsed time of zero, and [`Instant::MAX`] means "never".
+///
+/// ```
+/// use core::time::Duration;
+/// use holdoff::Instant;
+///
+/// let start = Instant::from_nanos(5_000_000_000);
+/// assert_eq!(start.saturating_sub(Duration::from_secs(60)), Instant::EPOCH);
+/// assert_eq!(start.saturating_add(Duration::MAX), Instant::MAX);
+/// assert_eq!(Instant::EPOCH.saturating_duration_since(start), Duration::ZERO);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Instant(u64);
+
+impl Instant {
+    /// The clock's epoch, the earliest instant.
+    pub const EPOCH: Self = Self(0);
+    /// The latest instant, about 584 years after the epoch: "never".
+    pub const MAX: Self = Self(u64::MAX);
+
+    /// The instant `nanos` nanoseconds after the epoch.
+    #[must_use]
+    pub const fn from_nanos(nanos: u64) -> Self {
+        Self(nanos)
+    }
+
+    /// Nanoseconds since the epoch.
+    #[must_use]
+    pub const fn as_nanos(self) -> u64 {
+        self.0
+    }
+
+    /// The instant `duration` later, at most [`Instant::MAX`].
+    #[must_use]
+    pub const fn saturating_add(self, duration: Duration) -> Self {
+        Self(self.0.saturating_add(saturating_nanos(duration)))
+    }
+
+    /// The instant `duration` earlier, at least [`Instant::EPOCH`].
+    #[must_use]
+    pub const fn saturating_sub(self, duration: Duration) -> Self {
+        Self(self.0.saturating_sub(saturating_nanos(duration)))
+    }
+
+    /// The time from `earlier` to `self`, zero if `earlier` is the later one.
+    #[must_use]
+    pub const fn saturating_duration_since(self, earlier: Self) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+/// `duration` in nanoseconds, at most `u64::MAX` (584 years).
+pub(crate) const fn saturating_nanos(duration: Duration) -> u64 {
+    duration.as_secs().saturating_mul(1_000_000_000).saturating_add(duration.subsec_nanos() as u64)
+}
+
+/// A monotonic clock. Readings are rounded down.
+///
+/// It may stand still or step back: every decision saturates. A wall clock does not qualify; a
+/// step forward of it would end deadlines at once.
+///
+/// A [`Cell`] holding an [`Instant`] is a clock that a test moves by hand:
+///
+/// ```
+/// use core::cell::Cell;
+/// use holdoff::{Clock, Instant};
+///
+/// let clock = Cell::new(Instant::EPOCH);
+/// clock.set(Instant::from_nanos(7));
+/// assert_eq!(clock.now().as_nanos(), 7);
+/// ```
+pub trait Clock {
+    /// The present instant.
+    fn now(&self) -> Instant;
+}
+
+/// A [`Clock`] that can also wait: the seam between the machine and a runtime.
+pub trait Timer: Clock {
+    /// Waits until this clock reads `deadline` or later (deadlines are rounded up).
+    ///
+    /// A deadline in the past completes at once, [`Instant::MAX`] never does. Dropping the future
+    /// ends the wait and frees whatever timer it held.
+    fn sleep_until(&self, deadline: Instant) -> impl Future<Output = ()>;
+}
+
+impl Clock for Cell<Instant> {
+    fn now(&self) -> Instant {
+        self.get()
+    }
+}
+
+impl<C: Clock + ?Sized> Clock for &C {
+    fn now(&self) -> Instant {
+        (**self).now()
+    }
+}
+
+impl<T: Timer + ?Sized> Timer for &T {
+    fn sleep_until(&self, deadline: Instant) -> impl Future<Output = ()> {
+        (**self).sleep_until(deadline)
+    }
+}
+
+/// The operating system's monotonic clock, for blocking callers (feature `std`).
+///
+/// Its epoch is its creation.
+#[cfg(feature = "std")]
+#[derive(Clone, Copy, Debug)]
+pub struct MonotonicClock {
+    epoch: std::time::Instant,
+}
+
+#[cfg(feature = "std")]
+impl MonotonicClock {
+    /// A clock that starts at [`Instant::EPOCH`].
+    #[must_use]
+    pub fn new() -> Self {
+        Self { epoch: std::time::Instant::now() }
+    }
+}
+
+#[cfg(feature = "std")]
+impl Default for MonotonicClock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(feature = "std")]
+impl Clock for MonotonicClock {
+    fn now(&self) -> Instant {
+        Instant::EPOCH.saturating_add(self.epoch.elapsed())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nanoseconds_saturate_instead_of_wrapping() {
+        for (duration, nanos) in [
+            (Duration::ZERO, 0),
+            (Duration::from_nanos(1), 1),
+            (Duration::from_nanos(u64::MAX), u64::MAX),
+            (Duration::from_nanos(u64::MAX) + Duration::from_nanos(1), u64::MAX),
+            (Duration::MAX, u64::MAX),
+        ] {
+            assert_eq!(saturating_nanos(duration), nanos, "{duration:?}");
+        }
+    }
+}

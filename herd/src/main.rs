@@ -1,0 +1,2 @@
+//! The herd experiment.
+fn main() {}
