@@ -8,18 +8,18 @@ use core::task::Poll;
 use core::time::Duration;
 
 use crate::call::{Attempt, Call, Step, Stop};
-use crate::outcome::Outcome;
+use crate::outcome::{Failure, Outcome};
 use crate::time::{Clock, Instant, Timer};
 
-/// A call that ended without a result the caller wants: why, and everything known about it.
+/// A call that ended without success: why, and everything known about it.
 ///
-/// `O` is what the operation returns, or the caller's error. Nothing handed in is lost.
+/// `E` is the caller's error, or the response that was not good enough. Nothing handed in is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub struct GaveUp<O> {
-    /// What the last attempt that returned anything returned, untouched. `None` if there was no
-    /// attempt or each one was cut off by its timeout.
-    pub last: Option<O>,
+pub struct GaveUp<E> {
+    /// The error of the last attempt that returned one, untouched. `None` if there was no attempt or
+    /// each one was cut off by its timeout.
+    pub last: Option<E>,
     /// Why there was no further attempt.
     pub stop: Stop,
     /// Attempts made.
@@ -30,14 +30,8 @@ pub struct GaveUp<O> {
     pub retry_after: Option<Duration>,
 }
 
-impl<O> GaveUp<O> {
-    /// The same, with `last` converted by `convert`.
-    pub fn map<P>(self, convert: impl FnOnce(O) -> P) -> GaveUp<P> {
-        let Self { last, stop, attempts, elapsed, retry_after } = self;
-        GaveUp { last: last.map(convert), stop, attempts, elapsed, retry_after }
-    }
-
-    const fn new(call: &Call<'_>, now: Instant, stop: Stop, last: Option<O>) -> Self {
+impl<E> GaveUp<E> {
+    const fn new(call: &Call<'_>, now: Instant, stop: Stop, last: Option<E>) -> Self {
         Self {
             last,
             stop,
@@ -48,7 +42,7 @@ impl<O> GaveUp<O> {
     }
 }
 
-impl<O> fmt::Display for GaveUp<O> {
+impl<E> fmt::Display for GaveUp<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plural = if self.attempts == 1 { "" } else { "s" };
         let (attempts, elapsed) = (self.attempts, self.elapsed);
@@ -114,22 +108,23 @@ impl<Q: Queue> Queue for &Q {
 /// Runs a call to its end: attempts, waits and timeouts.
 ///
 /// `begin` makes the [`Call`] at the instant of the first poll. `random` gives numbers uniform over
-/// all of `u64` and is called once before each retry, never on success. `classify` says what a returned
-/// value came to. One attempt is in flight at a time; one that reaches its timeout is dropped. Dropping
-/// the future ends whatever it waits for, and nothing more is sent.
+/// all of `u64` and is called once before each retry, never on success. `classify` tells a success from
+/// a failure (for a `Result` of an error that implements [`Classify`](crate::Classify):
+/// [`classified`](crate::classified)). One attempt is in flight at a time; one that reaches its
+/// timeout is dropped. Dropping the future ends whatever it waits for, and nothing more is sent.
 ///
 /// # Errors
-/// [`GaveUp`] with the reason and the last value.
+/// [`GaveUp`] with the reason and the last error.
 ///
 /// See [`run_blocking`] for an example; `holdoff-tokio` and `holdoff-embassy` bring the timers.
-pub async fn run<'a, O>(
+pub async fn run<'a, O, T, E>(
     timer: &impl Timer,
     queue: &impl Queue,
     begin: impl FnOnce(Instant) -> Call<'a>,
     mut random: impl FnMut() -> u64,
-    classify: impl Fn(&O) -> Outcome,
+    mut classify: impl FnMut(O) -> Result<T, (Failure, E)>,
     mut operation: impl AsyncFnMut(Attempt) -> O,
-) -> Result<O, GaveUp<O>> {
+) -> Result<T, GaveUp<E>> {
     let mut now = timer.now();
     let mut call = begin(now);
     let mut last = None;
@@ -149,10 +144,14 @@ pub async fn run<'a, O>(
                 let timeout = timer.sleep_until(ends_at(now, attempt));
                 let returned = before(operation(attempt), timeout).await;
                 now = timer.now();
-                match returned {
-                    Some(value) => {
-                        call.record(now, classify(&value));
-                        last = Some(value);
+                match returned.map(&mut classify) {
+                    Some(Ok(value)) => {
+                        call.record(now, Outcome::Success);
+                        return Ok(value);
+                    }
+                    Some(Err((failure, error))) => {
+                        call.record(now, Outcome::Failure(failure));
+                        last = Some(error);
                     }
                     None => call.record_timeout(now),
                 }
@@ -165,7 +164,8 @@ pub async fn run<'a, O>(
                 before(queue.changed(), timer.sleep_until(until)).await;
                 now = timer.now();
             }
-            Step::Done => return ended(&call, now, last),
+            // Only a call that was over before it began.
+            Step::Done => return Err(GaveUp::new(&call, now, Stop::Attempts, last)),
             Step::Stop(stop) => return Err(GaveUp::new(&call, now, stop, last)),
         }
     }
@@ -177,12 +177,12 @@ pub async fn run<'a, O>(
 /// `operation` must keep to [`Attempt::timeout`] itself (a socket's read timeout, say).
 ///
 /// # Errors
-/// [`GaveUp`] with the reason and the last value.
+/// [`GaveUp`] with the reason and the last error.
 ///
 /// ```
 /// use core::cell::Cell;
 /// use core::time::Duration;
-/// use holdoff::{Call, Failure, Instant, Outcome, Policy, Safety, drive};
+/// use holdoff::{Call, Failure, Instant, Policy, Safety, classified, drive};
 ///
 /// let clock = Cell::new(Instant::EPOCH);
 /// let answer = drive::run_blocking(
@@ -190,45 +190,49 @@ pub async fn run<'a, O>(
 ///     |delay| clock.set(clock.get().saturating_add(delay)), // `std::thread::sleep`
 ///     |now| Call::new(&Policy::STANDARD, Safety::Idempotent, now),
 ///     || u64::MAX, // a random generator
-///     Outcome::of,
+///     classified,
 ///     |attempt| if attempt.number < 3 { Err(Failure::transient()) } else { Ok(attempt.number) },
 /// );
-/// assert_eq!(answer, Ok(Ok(3)));
+/// assert_eq!(answer, Ok(3));
 /// // The longest delays of full jitter from 1 s: 1 s and 2 s.
 /// assert_eq!(clock.get(), Instant::EPOCH.saturating_add(Duration::from_secs(3)));
 /// ```
-pub fn run_blocking<'a, O>(
+pub fn run_blocking<'a, O, T, E>(
     clock: &impl Clock,
     mut sleep: impl FnMut(Duration),
     begin: impl FnOnce(Instant) -> Call<'a>,
     mut random: impl FnMut() -> u64,
-    classify: impl Fn(&O) -> Outcome,
+    mut classify: impl FnMut(O) -> Result<T, (Failure, E)>,
     mut operation: impl FnMut(Attempt) -> O,
-) -> Result<O, GaveUp<O>> {
+) -> Result<T, GaveUp<E>> {
     let mut now = clock.now();
     let mut call = begin(now);
     let mut last = None;
     loop {
         match call.poll(now, &mut random) {
             Step::Attempt(attempt) => {
-                let value = operation(attempt);
+                let returned = operation(attempt);
                 now = clock.now();
-                call.record(now, classify(&value));
-                last = Some(value);
+                match classify(returned) {
+                    Ok(value) => {
+                        call.record(now, Outcome::Success);
+                        return Ok(value);
+                    }
+                    Err((failure, error)) => {
+                        call.record(now, Outcome::Failure(failure));
+                        last = Some(error);
+                    }
+                }
             }
             Step::Backoff { until, .. } | Step::Throttled { until } => {
                 sleep(until.saturating_duration_since(now));
                 now = clock.now();
             }
-            Step::Done => return ended(&call, now, last),
+            // Only a call that was over before it began.
+            Step::Done => return Err(GaveUp::new(&call, now, Stop::Attempts, last)),
             Step::Stop(stop) => return Err(GaveUp::new(&call, now, stop, last)),
         }
     }
-}
-
-/// The value of a call that is done; a call that was done before it began has none to give.
-fn ended<O>(call: &Call<'_>, now: Instant, last: Option<O>) -> Result<O, GaveUp<O>> {
-    last.ok_or_else(|| GaveUp::new(call, now, Stop::Attempts, None))
 }
 
 fn ends_at(now: Instant, attempt: Attempt) -> Instant {

@@ -28,7 +28,7 @@
 //!
 //! ```
 //! use core::cell::Cell;
-//! use holdoff::{Call, Failure, Instant, Outcome, Policy, Safety, drive};
+//! use holdoff::{Call, Failure, Instant, Policy, Safety, classified, drive};
 //!
 //! let clock = Cell::new(Instant::EPOCH); // or `MonotonicClock`, feature `std`
 //! let answer = drive::run_blocking(
@@ -36,10 +36,10 @@
 //!     |delay| clock.set(clock.get().saturating_add(delay)), // or `std::thread::sleep`
 //!     |now| Call::new(&Policy::INTERACTIVE, Safety::Idempotent, now),
 //!     || 0x9e37_79b9_7f4a_7c15, // a random generator
-//!     Outcome::of,
+//!     classified,
 //!     |attempt| if attempt.number == 1 { Err(Failure::transient()) } else { Ok("hello") },
 //! );
-//! assert_eq!(answer, Ok(Ok("hello")));
+//! assert_eq!(answer, Ok("hello"));
 //! ```
 //!
 //! # What this crate does not do
@@ -74,7 +74,7 @@ pub use backoff::{Backoff, BackoffConfig, Delays, Jitter};
 pub use call::{Attempt, Call, DelaySource, Step, Stop};
 pub use config::ConfigError;
 pub use limiter::{Limiter, Quota, Rate, Refusal, Reservation};
-pub use outcome::{Class, Classify, Failure, Hint, Outcome, Safety, Sent};
+pub use outcome::{Class, Classify, Failure, Hint, Outcome, Safety, Sent, classified};
 pub use policy::{HintSpread, Policy, PolicyConfig, UnhintedThrottle};
 pub use ratio::Ratio;
 #[cfg(feature = "std")]

@@ -15,16 +15,6 @@ pub enum Outcome {
     Success,
 }
 
-impl Outcome {
-    /// A success if `result` is `Ok`, else the failure that the error says it is.
-    pub fn of<T, E: Classify>(result: &Result<T, E>) -> Self {
-        match result {
-            Ok(_) => Self::Success,
-            Err(error) => Self::Failure(error.classify()),
-        }
-    }
-}
-
 /// Why an attempt failed and what the server said about coming back.
 ///
 /// ```
@@ -196,6 +186,22 @@ pub enum Safety {
 pub trait Classify {
     /// What kind of failure this error is.
     fn classify(&self) -> Failure;
+}
+
+/// `result` with its error's own classification beside the error, as [`drive`](crate::drive) takes it.
+///
+/// # Errors
+/// The error that `result` holds, classified.
+///
+/// ```
+/// use holdoff::{Failure, classified};
+///
+/// assert_eq!(classified::<_, Failure>(Ok(7)), Ok(7));
+/// let busy = Failure::transient(); // a failure is its own error
+/// assert_eq!(classified::<(), _>(Err(busy)), Err((busy, busy)));
+/// ```
+pub fn classified<T, E: Classify>(result: Result<T, E>) -> Result<T, (Failure, E)> {
+    result.map_err(|error| (error.classify(), error))
 }
 
 impl Classify for Failure {
