@@ -1,1 +1,59 @@
-//! holdoff on tokio.
+//! [holdoff](holdoff) on tokio: its clock, its sleep, and a fair queue at the rate limiter.
+//!
+//! ```
+//! use holdoff_tokio::{Classify, Failure, Policy, retry};
+//!
+//! #[derive(Debug)]
+//! enum FetchError {
+//!     Busy,
+//!     BadRequest,
+//! }
+//!
+//! // Name what is worth another try; everything else is permanent.
+//! impl Classify for FetchError {
+//!     fn classify(&self) -> Failure {
+//!         match self {
+//!             Self::Busy => Failure::transient(),
+//!             Self::BadRequest => Failure::permanent(),
+//!         }
+//!     }
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread", start_paused = true)]
+//! # async fn main() {
+//! let mut answers = [Err(FetchError::Busy), Err(FetchError::Busy), Ok("hello")].into_iter();
+//! let fetch = || {
+//!     let answer = answers.next().unwrap();
+//!     async move { answer }
+//! };
+//! let answer = retry(&Policy::INTERACTIVE, fetch).await;
+//! assert_eq!(answer.unwrap(), "hello");
+//! # let _ = FetchError::BadRequest;
+//! # }
+//! ```
+//!
+//! - [`retry`] and [`retry_when`]: an operation, a policy, and nothing else.
+//! - [`FairLimiter`]: a rate limiter at which tasks wait in line, first come, first served.
+//! - [`TokioTimer`]: the clock and the sleep, for [`drive::run`](holdoff::drive::run) by hand.
+//!
+//! Everything reads one clock, tokio's: under `tokio::time::pause` deadlines, backoff and limiter move
+//! together and a test of a five-minute policy takes no time.
+//!
+//! # What this crate does not do
+//! It decides nothing: when to try again, how long to wait and when to stop is [`holdoff`]'s business. It
+//! spawns no task and keeps no global state but an epoch.
+
+#![forbid(unsafe_code)]
+
+mod limiter;
+mod retry;
+mod timer;
+
+pub use holdoff::drive::GaveUp;
+pub use holdoff::{
+    Backoff, BackoffConfig, Class, Classify, ConfigError, Failure, Hint, HintSpread, Jitter,
+    Policy, PolicyConfig, Quota, Rate, Ratio, Safety, Sent, Stop, UnhintedThrottle, http, valid,
+};
+pub use limiter::{CostTooHigh, FairLimiter};
+pub use retry::{retry, retry_when};
+pub use timer::TokioTimer;

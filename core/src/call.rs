@@ -273,13 +273,18 @@ impl<'a> Call<'a> {
         self.retry_after
     }
 
-    /// Whether the next poll at `now` will ask the limiter: a driver with a queue takes its place in
-    /// it first, and keeps the place until the poll answers with anything but
+    /// Whether the next poll at `now` may have to wait for the limiter: a driver with a queue takes
+    /// its place in it first, and keeps the place until a poll answers with anything but
     /// [`Step::Throttled`].
     #[must_use]
     pub fn wants_permit(&self, now: Instant) -> bool {
-        let ready = matches!(self.state, State::Ready { not_before, .. } if not_before <= now);
-        ready && self.limiter.is_some()
+        match (self.state, self.limiter) {
+            (State::Ready { not_before, .. }, Some((limiter, cost))) if not_before <= now => {
+                // What is free or can never be admitted does not stand in line for its answer.
+                cost > 0 && cost <= limiter.quota().burst()
+            }
+            _ => false,
+        }
     }
 
     #[inline]

@@ -117,13 +117,13 @@ impl<Q: Queue> Queue for &Q {
 /// [`GaveUp`] with the reason and the last error.
 ///
 /// See [`run_blocking`] for an example; `holdoff-tokio` and `holdoff-embassy` bring the timers.
-pub async fn run<'a, O, T, E>(
+pub async fn run<'a, O, T, E, F: Future<Output = O>>(
     timer: &impl Timer,
     queue: &impl Queue,
     begin: impl FnOnce(Instant) -> Call<'a>,
     mut random: impl FnMut() -> u64,
     mut classify: impl FnMut(O) -> Result<T, (Failure, E)>,
-    mut operation: impl AsyncFnMut(Attempt) -> O,
+    mut operation: impl FnMut(Attempt) -> F,
 ) -> Result<T, GaveUp<E>> {
     let mut now = timer.now();
     let mut call = begin(now);

@@ -1,0 +1,92 @@
+//! The simplest form: a policy and an operation.
+
+use holdoff::drive::{self, GaveUp, NoQueue};
+use holdoff::{Call, Classify, Failure, Policy, Safety, classified};
+
+use crate::timer::TokioTimer;
+
+/// Calls `operation` until it succeeds or `policy` says stop.
+///
+/// Only for what is safe to repeat: an operation that timed out may have been carried out. The
+/// closure may borrow; the future is `Send` if closure and results are. Dropping the future ends an attempt or a wait at once, and
+/// nothing more is sent. Each call draws its own random numbers, seeded from the system.
+///
+/// # Errors
+/// [`GaveUp`] with the last error untouched, the reason, the attempts made and the time spent.
+///
+/// # Panics
+/// Outside a tokio runtime with time enabled, once it has to wait.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() {
+/// use holdoff_tokio::{Policy, Stop, retry};
+/// use std::io::{Error, ErrorKind};
+///
+/// let reset = async || Err::<(), _>(Error::from(ErrorKind::ConnectionReset));
+/// let gave_up = retry(&Policy::STANDARD, reset).await.unwrap_err();
+/// assert_eq!((gave_up.stop, gave_up.attempts), (Stop::Attempts, 5));
+/// assert_eq!(gave_up.last.unwrap().kind(), ErrorKind::ConnectionReset);
+/// # }
+/// ```
+pub async fn retry<T, E: Classify, F: Future<Output = Result<T, E>>>(
+    policy: &Policy,
+    mut operation: impl FnMut() -> F,
+) -> Result<T, GaveUp<E>> {
+    drive::run(
+        &TokioTimer,
+        &NoQueue,
+        |now| Call::new(policy, Safety::Idempotent, now),
+        random(),
+        classified,
+        |_| operation(),
+    )
+    .await
+}
+
+/// Calls `operation` until it succeeds or `policy` says stop, `classify` saying what its errors mean.
+///
+/// [`retry`] for errors of types that are not yours.
+///
+/// # Errors
+/// [`GaveUp`] with the last error untouched, the reason, the attempts made and the time spent.
+///
+/// # Panics
+/// Outside a tokio runtime with time enabled, once it has to wait.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() {
+/// use holdoff_tokio::{Failure, Policy, retry_when};
+/// use std::future::ready;
+///
+/// let mut answers = [Err("busy"), Err("busy"), Ok(7)].into_iter();
+/// let busy = |error: &&str| match *error {
+///     "busy" => Failure::transient(),
+///     _ => Failure::permanent(),
+/// };
+/// let answer = retry_when(&Policy::STANDARD, busy, || ready(answers.next().unwrap())).await;
+/// assert_eq!(answer, Ok(7));
+/// # }
+/// ```
+pub async fn retry_when<T, E, F: Future<Output = Result<T, E>>>(
+    policy: &Policy,
+    mut classify: impl FnMut(&E) -> Failure,
+    mut operation: impl FnMut() -> F,
+) -> Result<T, GaveUp<E>> {
+    drive::run(
+        &TokioTimer,
+        &NoQueue,
+        |now| Call::new(policy, Safety::Idempotent, now),
+        random(),
+        |result: Result<T, E>| result.map_err(|error| (classify(&error), error)),
+        |_| operation(),
+    )
+    .await
+}
+
+/// Random numbers of a stream of its own, set up when the first is drawn: never on success.
+pub(crate) fn random() -> impl FnMut() -> u64 {
+    let mut generator = None;
+    move || generator.get_or_insert_with(fastrand::Rng::new).u64(..)
+}
