@@ -137,16 +137,11 @@ fn decimal(text: &[u8], unit: u32) -> Hint {
     }
     nanos += u32::from(beyond);
 
-    let delay = match number(whole) {
-        Some(whole) => {
-            let whole = u128::from(whole) * u128::from(unit) + u128::from(nanos);
-            u64::try_from(whole / 1_000_000_000).map_or(Duration::MAX, |secs| {
-                let rest = u32::try_from(whole % 1_000_000_000).unwrap_or(0); // below 10^9
-                Duration::new(secs, rest)
-            })
-        }
-        None => Duration::MAX,
-    };
+    let units_a_second = u64::from(1_000_000_000 / unit); // a power of ten as well
+    let delay = number(whole).map_or(Duration::MAX, |whole| {
+        let rest = whole % units_a_second * u64::from(unit) + u64::from(nanos); // at most 10^9
+        Duration::from_secs(whole / units_a_second).saturating_add(Duration::from_nanos(rest))
+    });
     Hint::After { delay, granularity: Duration::from_nanos(u64::from(place)) }
 }
 

@@ -1,0 +1,4 @@
+fn main() {
+    // Our own entry point instead of the C runtime's.
+    println!("cargo:rustc-link-arg-bins=-nostartfiles");
+}

@@ -1,0 +1,103 @@
+//! What the machine says: do this, wait for that, or stop, and why.
+
+use core::error::Error;
+use core::fmt;
+use core::time::Duration;
+
+use crate::time::Instant;
+
+/// What a driver is to do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Step {
+    /// Make attempt `number` now and report what it came to with [`Call::record`].
+    Attempt(Attempt),
+    /// Sleep until then and poll again; others may pass.
+    Backoff {
+        /// When the next attempt may start.
+        until: Instant,
+        /// Where the delay comes from.
+        source: DelaySource,
+    },
+    /// The last attempt succeeded: return what it returned.
+    Done,
+    /// There will be no further attempt.
+    Stop(Stop),
+    /// The limiter has no token yet: keep the place in the queue, sleep until then, poll again.
+    Throttled {
+        /// The earliest instant at which polling again can succeed.
+        until: Instant,
+    },
+}
+
+/// One attempt to make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Attempt {
+    /// 1 for the first call.
+    pub number: u32,
+    /// The longest it may take: the policy's attempt timeout or what is left until the deadline,
+    /// whichever is less. `None` if there is neither.
+    pub timeout: Option<Duration>,
+}
+
+/// Where the delay before a retry comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DelaySource {
+    /// The server's hint, plus spread.
+    Hint,
+    /// The policy's own schedule.
+    Schedule,
+}
+
+/// Why there is no further attempt.
+///
+/// `#[non_exhaustive]`: circuit breakers, budgets and queues will add theirs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Stop {
+    /// `max_attempts` calls have been made.
+    Attempts,
+    /// One attempt costs more than the limiter's burst: it can never be admitted.
+    CostTooHigh {
+        /// The largest cost that can be admitted.
+        burst: u32,
+    },
+    /// The deadline has passed or would pass before the next attempt could start.
+    Deadline,
+    /// The server asks for a longer wait than the policy or the deadline allows.
+    HintTooLong {
+        /// What it asks for; [`Duration::MAX`] if that was too long to represent.
+        hint: Duration,
+    },
+    /// The request may have been processed and repeating it could do harm.
+    NotIdempotent,
+    /// Trying again cannot help.
+    Permanent,
+    /// A quota is used up; a person must look at it.
+    Quota,
+}
+
+impl fmt::Display for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Attempts => f.write_str("no attempts left"),
+            Self::CostTooHigh { burst } => {
+                write!(f, "cost is above the limiter's burst of {burst}")
+            }
+            Self::Deadline => f.write_str("the deadline leaves no time for another attempt"),
+            Self::HintTooLong { hint: Duration::MAX } => {
+                f.write_str("the server asks for an endless wait")
+            }
+            Self::HintTooLong { hint } => {
+                write!(f, "the server asks for a wait of {hint:?}, longer than allowed")
+            }
+            Self::NotIdempotent => {
+                f.write_str("the request may have been processed and is not safe to repeat")
+            }
+            Self::Permanent => f.write_str("the failure is permanent"),
+            Self::Quota => f.write_str("a quota is used up"),
+        }
+    }
+}
+
+impl Error for Stop {}
