@@ -62,7 +62,6 @@ impl Signals {
 /// ```
 #[must_use]
 pub fn retry_after(value: &[u8], wall_now: Option<Duration>) -> Hint {
-    const SECOND: u32 = 1_000_000_000;
     let value = trim(value);
     if value.first().is_some_and(u8::is_ascii_digit) {
         return value
@@ -89,7 +88,6 @@ pub fn retry_after(value: &[u8], wall_now: Option<Duration>) -> Hint {
 /// ```
 #[must_use]
 pub fn retry_after_ms(value: &[u8]) -> Hint {
-    const MILLISECOND: u32 = 1_000_000;
     decimal(trim(value), MILLISECOND)
 }
 
@@ -107,6 +105,9 @@ pub fn x_should_retry(value: &[u8]) -> Option<bool> {
     }
 }
 
+const SECOND: u32 = 1_000_000_000;
+const MILLISECOND: u32 = 1_000_000;
+
 /// One bad member spoils a list: what the rest of it meant is then a guess.
 const fn longest_of_all(a: Hint, b: Hint) -> Hint {
     match (a, b) {
@@ -115,7 +116,8 @@ const fn longest_of_all(a: Hint, b: Hint) -> Hint {
     }
 }
 
-/// `1*DIGIT [ "." 1*DIGIT ]` in units of `unit` nanoseconds (a power of ten), rounded up.
+/// `1*DIGIT [ "." 1*DIGIT ]` in units of `unit` nanoseconds ([`SECOND`] or [`MILLISECOND`]), rounded
+/// up.
 fn decimal(text: &[u8], unit: u32) -> Hint {
     let mut parts = text.splitn(2, |&byte| byte == b'.');
     let (Some(whole), fraction) = (parts.next(), parts.next()) else { return Hint::Malformed };
@@ -137,7 +139,10 @@ fn decimal(text: &[u8], unit: u32) -> Hint {
     }
     nanos += u32::from(beyond);
 
-    let units_a_second = u64::from(1_000_000_000 / unit); // a power of ten as well
+    let units_a_second = match unit {
+        MILLISECOND => 1_000,
+        _ => 1,
+    };
     let delay = number(whole).map_or(Duration::MAX, |whole| {
         let rest = whole % units_a_second * u64::from(unit) + u64::from(nanos); // at most 10^9
         Duration::from_secs(whole / units_a_second).saturating_add(Duration::from_nanos(rest))
