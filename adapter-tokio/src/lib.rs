@@ -57,3 +57,11 @@ pub use holdoff::{
 pub use limiter::{CostTooHigh, FairLimiter};
 pub use retry::{retry, retry_when};
 pub use timer::TokioTimer;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct WorkspaceReadme;

@@ -47,6 +47,8 @@
 //! opens no connection, allocates nothing and contains no `unsafe` and no floating point. It retries
 //! nothing by itself: adapters such as `holdoff-tokio` drive it.
 //!
+//! Why it is the way it is: [`_design`].
+//!
 //! # Features
 //! None is on by default.
 //! - `std`: [`Classify`] for `std::io::Error`, and a [`Clock`] on `std::time::Instant`.
@@ -80,3 +82,11 @@ pub use ratio::Ratio;
 #[cfg(feature = "std")]
 pub use time::MonotonicClock;
 pub use time::{Clock, Instant, Timer};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
+#[cfg(doc)]
+#[doc = include_str!("../docs/DESIGN.md")]
+pub mod _design {}

@@ -7,8 +7,9 @@ use core::time::Duration;
 use crate::time::Instant;
 
 /// What a driver is to do next.
+///
+/// Exhaustive on purpose: a driver that did not know a step could not drive the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub enum Step {
     /// Make attempt `number` now and report what it came to with [`Call::record`].
     Attempt(Attempt),
