@@ -176,8 +176,8 @@ proptest! {
             Jitter::Proportional(j),
             Jitter::Shortening(j),
         ] {
-            // Decorrelated delays grow from the previous one, from the base if that is shorter.
-            let base = Ratio::ppm(base_share).of(max) * 9 / 10;
+            // Decorrelated jitter starts from the base: at the maximum it has nowhere to go.
+            let base = Ratio::ppm(base_share).of(max / 10 * 9);
             let setup = Setup {
                 base: Duration::from_nanos(base.max(1)),
                 ppm,

@@ -11,7 +11,8 @@ use crate::time::Instant;
 /// Exhaustive on purpose: a driver that did not know a step could not drive the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Step {
-    /// Make attempt `number` now and report what it came to with [`Call::record`].
+    /// Make attempt `number` now and report what it came to with
+    /// [`Call::record`](crate::Call::record).
     Attempt(Attempt),
     /// Sleep until then and poll again; others may pass.
     Backoff {

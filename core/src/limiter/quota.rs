@@ -39,7 +39,7 @@ impl Rate {
     }
 }
 
-/// A rate and a burst: what a [`Limiter`] lets through.
+/// A rate and a burst: what a [`Limiter`](crate::Limiter) lets through.
 ///
 /// ```
 /// use core::time::Duration;
