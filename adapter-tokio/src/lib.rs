@@ -1,4 +1,4 @@
-//! [holdoff](holdoff) on tokio: its clock, its sleep, and a fair queue at the rate limiter.
+//! [holdoff] on tokio: its clock, its sleep, and a fair queue at the rate limiter.
 //!
 //! ```
 //! use holdoff_tokio::{Classify, Failure, Policy, retry};
