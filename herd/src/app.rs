@@ -1,0 +1,84 @@
+//! The command `herd`.
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use holdoff::ConfigError;
+
+use crate::cli::{self, Format, Options, Request};
+use crate::error::Error;
+use crate::experiment::{Experiment, Row};
+use crate::files::Files;
+use crate::progress::Progress;
+use crate::{json, table};
+
+/// Does what the arguments, the program's name first, ask for.
+///
+/// 0 if it was done or nobody wanted to read the result to its end, 2 if the arguments are wrong, 1 if
+/// something else is. Errors are one line on stderr.
+pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    match run(arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Where stderr is closed there is nobody to tell.
+            let _ = writeln!(io::stderr(), "herd: {error}");
+            error.exit_code()
+        }
+    }
+}
+
+fn run(arguments: impl Iterator<Item = OsString>) -> Result<(), Error> {
+    let options = match cli::parse(arguments)? {
+        Request::Explain(text) => return printed(text.print()),
+        Request::Run(options) => options,
+    };
+    let rows = measure(&options)?;
+    let text = rendered(&rows, &options)?;
+    let mut stdout = io::stdout().lock();
+    printed(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()))
+}
+
+/// Runs the experiment and writes the files.
+fn measure(options: &Options) -> Result<Vec<Row>, Error> {
+    let Options { setup, strategies, runs, seed, .. } = options;
+    let experiment = Experiment::new(*setup, strategies, *runs, *seed)
+        .map_err(|error| Error::Arguments(no_limiter(error)))?;
+    let Some(directory) = &options.out else {
+        // Without files nobody who watches can fail.
+        return experiment.run(&mut progress(options)).map_err(Error::Print);
+    };
+    let written = Files::prepare(directory, setup, strategies).and_then(|files| {
+        let mut observer = (files, progress(options));
+        let rows = experiment.run(&mut observer)?;
+        observer.0.commit()?;
+        Ok(rows)
+    });
+    written.map_err(|error| Error::Out(directory.clone(), error))
+}
+
+fn progress(options: &Options) -> Progress {
+    Progress::new(&options.strategies, options.runs, options.setup.clients())
+}
+
+fn no_limiter(error: ConfigError) -> String {
+    format!("--burst is too high for --rate and strategy limiter: {error}")
+}
+
+fn rendered(rows: &[Row], options: &Options) -> Result<String, Error> {
+    let Options { setup, runs, seed, .. } = options;
+    match options.format {
+        Format::Json => {
+            json::render(rows, setup, *runs).map_err(|error| Error::Print(error.into()))
+        }
+        Format::Table => Ok(table::render(rows, setup, *runs, *seed)),
+    }
+}
+
+/// A reader who has seen enough (`herd | head -1`) is no error.
+fn printed(result: io::Result<()>) -> Result<(), Error> {
+    match result {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Error::Print(error)),
+        _ => Ok(()),
+    }
+}

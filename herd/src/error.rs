@@ -1,0 +1,41 @@
+//! Why the command ends without a result.
+
+use core::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Each is reported as one line.
+#[derive(Debug)]
+pub(crate) enum Error {
+    /// The arguments cannot be run; the text names the flag and what is allowed.
+    Arguments(String),
+    /// `--out` cannot be written to.
+    Out(PathBuf, io::Error),
+    /// The result cannot be printed.
+    Print(io::Error),
+}
+
+impl Error {
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::Arguments(_) | Self::Out(..) => ExitCode::from(2),
+            Self::Print(_) => ExitCode::FAILURE,
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Arguments(text) => f.write_str(text),
+            Self::Out(directory, error) => write!(
+                f,
+                "--out must be a directory that can be written to, not {directory:?}: {error}"
+            ),
+            Self::Print(error) => write!(f, "the result cannot be printed: {error}"),
+        }
+    }
+}
+
+impl core::error::Error for Error {}
