@@ -185,8 +185,8 @@ impl<'a> Call<'a> {
     pub fn wants_permit(&self, now: Instant) -> bool {
         match (self.state, self.limiter) {
             (State::Ready { not_before, .. }, Some((limiter, cost))) if not_before <= now => {
-                // What is free or can never be admitted does not stand in line for its answer.
-                cost > 0 && cost <= limiter.quota().burst()
+                // What is free, too late or can never be admitted does not stand in line to hear it.
+                cost > 0 && !self.is_past_deadline(now) && cost <= limiter.quota().burst()
             }
             _ => false,
         }

@@ -104,7 +104,7 @@ impl Setup {
     /// [`ConfigError::RefillTooLong`] if it would take more than 417 days to refill the burst.
     pub const fn quota(&self) -> Result<Quota, ConfigError> {
         // The time per token is rounded up, so the limiter is never faster than the provider.
-        Quota::new(holdoff::Rate::new(1, self.rate.time_per_token()), self.burst.get())
+        Quota::new(holdoff::Rate::every(self.rate.time_per_token()), self.burst.get())
     }
 }
 

@@ -243,8 +243,7 @@ impl<O: Observer, R: Rng> Run<'_, O, R> {
                 Ok(())
             }
             Step::Done => self.on_done(now, client, true),
-            // A step that is not known here is none that leads on.
-            _ => self.on_done(now, client, false),
+            Step::Stop(_) => self.on_done(now, client, false),
         }
     }
 

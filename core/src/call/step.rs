@@ -27,7 +27,7 @@ pub enum Step {
     Stop(Stop),
     /// The limiter has no token yet: keep the place in the queue, sleep until then, poll again.
     Throttled {
-        /// The earliest instant at which polling again can succeed.
+        /// The earliest instant at which polling again can succeed; [`Instant::MAX`] is never.
         until: Instant,
     },
 }

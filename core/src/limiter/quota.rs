@@ -26,6 +26,12 @@ impl Rate {
         Self { tokens, per }
     }
 
+    /// One token every `interval`.
+    #[must_use]
+    pub const fn every(interval: Duration) -> Self {
+        Self::new(1, interval)
+    }
+
     /// `tokens` a minute.
     #[must_use]
     pub const fn per_minute(tokens: u32) -> Self {
