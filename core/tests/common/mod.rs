@@ -5,6 +5,7 @@
 use core::time::Duration;
 
 use holdoff::Instant;
+use proptest::strategy::Strategy;
 
 pub(crate) const fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)
@@ -28,4 +29,13 @@ pub(crate) fn samples(mut seed: u64) -> impl FnMut() -> u64 {
         mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
         mixed ^ mixed >> 31
     }
+}
+
+/// Any time from `shortest` to `longest`, both included.
+pub(crate) fn between(
+    shortest: Duration,
+    longest: Duration,
+) -> impl Strategy<Value = Duration> + Clone {
+    let nanos = |duration: Duration| u64::try_from(duration.as_nanos()).expect("under 584 years");
+    (nanos(shortest)..=nanos(longest)).prop_map(Duration::from_nanos)
 }
