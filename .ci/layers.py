@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fails where an import points up: core's modules have an order, and adapters know only the core."""
+"""Fails where an import points up: core's modules have an order, adapters know only the core."""
 
 import pathlib
 import re
@@ -21,11 +21,15 @@ RANKS = {
 MACROS = {"valid": "config"}
 
 
-def imported(text: str) -> set[str]:
-    """The top-level modules named in `crate::a::…` and `crate::{a::…, b::…}`."""
+def imported(text: str, depth: int) -> set[str]:
+    """The top-level modules named in `crate::a::…` and `crate::{a::…, b::…}`, `depth` modules down.
+
+    As many `super` as there are modules lead to the root, too.
+    """
     code = re.sub(r"//[^\n]*", "", text)
-    names = set(re.findall(r"(?<!\$)\bcrate::(\w+)", code))
-    for group in re.findall(r"\bcrate::\{(.*?)\};", code, re.S):
+    root = r"(?:(?<![$\w])crate|(?<![\w:])super" + r"::super" * (depth - 1) + r")::"
+    names = set(re.findall(root + r"(\w+)", code)) - {"super"}
+    for group in re.findall(root + r"\{(.*?)\};", code, re.S):
         depth_one = re.sub(r"\{[^{}]*\}", "", group)
         names |= {part.strip().split("::")[0] for part in depth_one.split(",") if part.strip()}
     return {MACROS.get(name, name) for name in names}
@@ -42,7 +46,8 @@ def core_errors() -> list[str]:
         if module not in RANKS:
             errors.append(f"{path}: module `{module}` has no rank in {__file__}")
             continue
-        for name in sorted(imported(text) - {module}):
+        depth = len(path.relative_to(source).parts)
+        for name in sorted(imported(text, depth) - {module}):
             if name not in RANKS:
                 errors.append(f"{path}: imports `{name}`, which has no rank")
             elif RANKS[name] >= RANKS[module]:

@@ -36,12 +36,12 @@
 //! - [`FairLimiter`]: a rate limiter at which tasks wait in line, first come, first served.
 //! - [`TokioTimer`]: the clock and the sleep, for [`drive::run`](holdoff::drive::run) by hand.
 //!
-//! Everything reads one clock, tokio's: under `tokio::time::pause` deadlines, backoff and limiter move
-//! together and a test of a five-minute policy takes no time.
+//! Everything reads one clock, tokio's: under `tokio::time::pause` deadlines, backoff and limiter
+//! move together and a test of a five-minute policy takes no time.
 //!
 //! # What this crate does not do
-//! It decides nothing: when to try again, how long to wait and when to stop is [`holdoff`]'s business. It
-//! spawns no task and keeps no global state but an epoch.
+//! It decides nothing: when to try again, how long to wait and when to stop is [`holdoff`]'s
+//! business. It spawns no task and keeps no global state but an epoch.
 
 #![forbid(unsafe_code)]
 
@@ -52,7 +52,7 @@ mod timer;
 pub use holdoff::drive::GaveUp;
 pub use holdoff::{
     Backoff, BackoffConfig, Class, Classify, ConfigError, Failure, Hint, HintSpread, Jitter,
-    Policy, PolicyConfig, Quota, Rate, Ratio, Safety, Sent, Stop, UnhintedThrottle, http, valid,
+    Policy, PolicyConfig, Quota, Rate, Ratio, Sent, Stop, UnhintedThrottle, http, valid,
 };
 pub use limiter::{CostTooHigh, FairLimiter};
 pub use retry::{retry, retry_when};

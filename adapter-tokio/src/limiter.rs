@@ -29,8 +29,8 @@ impl Error for CostTooHigh {}
 /// A rate limiter at which tasks wait in line, first come, first served.
 ///
 /// Only the head of the line sleeps and takes tokens, so a task that stops waiting leaves nothing
-/// behind: no token, no place, no debt. A big cost is not overtaken by small ones. A pause or another
-/// quota reaches everybody in line.
+/// behind: no token, no place, no debt. A big cost is not overtaken by small ones. A pause or
+/// another quota reaches everybody in line.
 ///
 /// Usable through `&self` from any task or thread; share it in an `Arc` or a `static`.
 ///
@@ -70,6 +70,9 @@ impl FairLimiter {
     /// [`CostTooHigh`] at once if `cost` is above the burst; nothing is taken. A burst that shrinks
     /// below `cost` during the wait ends it likewise.
     ///
+    /// # Panics
+    /// Outside a tokio runtime with time enabled, once it has to wait.
+    ///
     /// # Cancel safety
     /// Dropping the future at any point leaves nothing behind: tokens are taken in the very poll
     /// that completes it.
@@ -98,11 +101,14 @@ impl FairLimiter {
 
     /// [`retry`](crate::retry), each attempt of which first waits in line for one token.
     ///
-    /// A failure that is throttled and carries a hint pauses the limiter for everybody. The policy's
-    /// deadline also bounds the time in line.
+    /// A failure that is throttled and carries a hint pauses the limiter for everybody. The
+    /// policy's deadline also bounds the time in line.
     ///
     /// # Errors
     /// [`GaveUp`] with the last error untouched, the reason, the attempts made and the time spent.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime with time enabled, once it has to wait.
     ///
     /// # Cancel safety
     /// Dropping the future leaves no place, token or debt behind, but for the token of an attempt
@@ -113,7 +119,8 @@ impl FairLimiter {
     /// # async fn main() {
     /// use holdoff_tokio::{Failure, FairLimiter, Policy, Quota, Rate, valid};
     ///
-    /// static LIMITER: FairLimiter = FairLimiter::new(valid!(Quota::new(Rate::per_second(10), 20)));
+    /// static LIMITER: FairLimiter =
+    ///     FairLimiter::new(valid!(Quota::new(Rate::per_second(10), 20)));
     ///
     /// let answer = LIMITER.retry(&Policy::LLM, async || Ok::<_, Failure>("hello")).await;
     /// assert_eq!(answer, Ok("hello"));
@@ -147,6 +154,12 @@ impl FairLimiter {
     /// Reaches everybody in line. A shorter pause than the one in force changes nothing.
     pub fn pause_for(&self, pause: Duration) {
         self.limiter.pause_until(TokioTimer.now().saturating_add(pause));
+    }
+
+    /// Ends a pause now, as if it had been meant to end now, for everybody in line.
+    pub fn resume(&self) {
+        self.limiter.resume(TokioTimer.now());
+        self.line.changed.notify_one();
     }
 
     /// The quota in force.

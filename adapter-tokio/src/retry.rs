@@ -8,8 +8,9 @@ use crate::timer::TokioTimer;
 /// Calls `operation` until it succeeds or `policy` says stop.
 ///
 /// Only for what is safe to repeat: an operation that timed out may have been carried out. The
-/// closure may borrow; the future is `Send` if closure and results are. Dropping the future ends an attempt or a wait at once, and
-/// nothing more is sent. Each call draws its own random numbers, seeded from the system.
+/// closure may borrow; the future is `Send` if closure and results are. Dropping the future ends an
+/// attempt or a wait at once, and nothing more is sent. Each call draws its own random numbers,
+/// seeded from the system.
 ///
 /// # Errors
 /// [`GaveUp`] with the last error untouched, the reason, the attempts made and the time spent.
@@ -44,7 +45,8 @@ pub async fn retry<T, E: Classify, F: Future<Output = Result<T, E>>>(
     .await
 }
 
-/// Calls `operation` until it succeeds or `policy` says stop, `classify` saying what its errors mean.
+/// Calls `operation` until it succeeds or `policy` says stop, `classify` saying what its errors
+/// mean.
 ///
 /// [`retry`] for errors of types that are not yours.
 ///

@@ -10,7 +10,8 @@ use tokio::time::Instant as TokioInstant;
 
 /// tokio's clock and sleep.
 ///
-/// All timers share one epoch, so instants of one can be used with any other. Sleeps end on tokio's
+/// All timers share one epoch, so instants of one can be used with any other whose runtime reads
+/// the same time; a runtime whose clock was paused and advanced does not. Sleeps end on tokio's
 /// millisecond, never before the instant asked for. Must be used inside a tokio runtime with time
 /// enabled.
 ///

@@ -44,7 +44,8 @@ pub enum Jitter {
 ///     .with_max_delay(Duration::from_secs(8))
 ///     .with_jitter(Jitter::Shortening(Ratio::percent(25)))
 ///     .build()?;
-/// assert_eq!(backoff.bounds(1, Duration::ZERO), (Duration::from_millis(375), Duration::from_millis(500)));
+/// let (shortest, longest) = backoff.bounds(1, Duration::ZERO);
+/// assert_eq!((shortest.as_millis(), longest.as_millis()), (375, 500));
 /// # Ok::<(), holdoff::ConfigError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -97,8 +98,8 @@ impl BackoffConfig {
 
     /// The shortest delay, jitter included. Defaults to zero.
     ///
-    /// Raises the lower end of each range, so delays stay spread above it. Must not exceed the
-    /// maximum.
+    /// A range that begins below it is moved up to begin there, so that delays stay spread, and is
+    /// then cut at the maximum. Must not exceed the maximum.
     pub const fn with_min_delay(self, min_delay: Duration) -> Self {
         Self { min_delay, ..self }
     }
@@ -106,7 +107,8 @@ impl BackoffConfig {
     /// The finished schedule.
     ///
     /// # Errors
-    /// [`ConfigError::BaseAboveMax`], [`ConfigError::FactorBelowOne`], [`ConfigError::MinAboveMax`].
+    /// [`ConfigError::BaseAboveMax`], [`ConfigError::FactorBelowOne`],
+    /// [`ConfigError::MinAboveMax`].
     pub const fn build(self) -> Result<Backoff, ConfigError> {
         let base = saturating_nanos(self.base);
         let max = saturating_nanos(self.max_delay);
@@ -132,7 +134,7 @@ impl BackoffConfig {
 ///
 /// Every input is ordinary: retry `u32::MAX`, [`Duration::MAX`] and any sample give a delay within
 /// the bounds. The envelope is exact where the power of the factor has at most 64 significant bits
-/// (always for 1 and 2); elsewhere it is rounded up to a nanosecond, give or take one part in 2⁵⁰.
+/// (always for 1 and 2); elsewhere it is rounded up to a nanosecond, give or take one part in 2³⁷.
 ///
 /// ```
 /// use core::time::Duration;
@@ -162,8 +164,8 @@ pub struct Backoff {
 impl Backoff {
     /// The delay before retry number `retry` (1 is the first; 0 counts as 1).
     ///
-    /// `previous` is the delay drawn before the previous retry, [`Duration::ZERO`] before the first;
-    /// only [`Jitter::Decorrelated`] reads it. `sample` must be uniform over all of `u64`.
+    /// `previous` is the delay drawn before the previous retry, [`Duration::ZERO`] before the
+    /// first; only [`Jitter::Decorrelated`] reads it. `sample` must be uniform over all of `u64`.
     #[must_use]
     pub const fn delay(&self, retry: u32, previous: Duration, sample: u64) -> Duration {
         let (shortest, longest) = self.range(retry, saturating_nanos(previous));
@@ -201,8 +203,8 @@ impl Backoff {
     const fn range(&self, retry: u32, previous: u64) -> (u64, u64) {
         let (low, high) = match self.jitter {
             Jitter::Decorrelated => {
-                let previous = if previous > self.base { previous } else { self.base };
-                (self.base, min(previous.saturating_mul(3), self.max))
+                let from = if previous > self.base { previous } else { self.base };
+                (self.base, min(from.saturating_mul(3), self.max))
             }
             jitter => {
                 let w = self.envelope_nanos(retry);
@@ -220,7 +222,8 @@ impl Backoff {
                 }
             }
         };
-        (max(low, self.min), max(high, self.min))
+        let up = self.min.saturating_sub(low);
+        (low + up, min(high.saturating_add(up), self.max))
     }
 
     const fn envelope_nanos(&self, retry: u32) -> u64 {
@@ -333,10 +336,6 @@ impl Power {
 
 const fn min(a: u64, b: u64) -> u64 {
     if a < b { a } else { b }
-}
-
-const fn max(a: u64, b: u64) -> u64 {
-    if a > b { a } else { b }
 }
 
 #[cfg(test)]

@@ -90,7 +90,8 @@ impl<'a> Call<'a> {
             attempts: 0,
             previous: Duration::ZERO,
             retry_after: None,
-            state: State::Ready { not_before: now, source: DelaySource::Schedule },
+            // Ready whatever the clock says next: it may step back.
+            state: State::Ready { not_before: Instant::EPOCH, source: DelaySource::Schedule },
         }
     }
 
@@ -102,8 +103,8 @@ impl<'a> Call<'a> {
     /// What to do next.
     ///
     /// `sample` is called at most once, only to spread the delay before a retry, and must give a
-    /// number uniform over all of `u64`. Polling early or once too often is harmless: it repeats
-    /// the last answer.
+    /// number uniform over all of `u64`. Polling before the time that was named repeats the answer.
+    /// While an attempt is in flight that attempt is named again: it is not another one to make.
     #[inline]
     pub fn poll(&mut self, now: Instant, sample: impl FnOnce() -> u64) -> Step {
         match self.state {
@@ -170,9 +171,11 @@ impl<'a> Call<'a> {
         now.saturating_duration_since(self.started)
     }
 
-    /// After a stop: how long from then until another attempt could make sense, where that is known.
+    /// After a stop: how long from then until another attempt could make sense, where that is
+    /// known.
     ///
-    /// The server's hint, the wait that did not fit before the deadline, or the limiter's.
+    /// The server's hint, the wait that did not fit before the deadline, or the limiter's. Counted
+    /// from the stop, and `None` if the wait was over by then.
     #[must_use]
     pub const fn retry_after(&self) -> Option<Duration> {
         self.retry_after
@@ -185,7 +188,8 @@ impl<'a> Call<'a> {
     pub fn wants_permit(&self, now: Instant) -> bool {
         match (self.state, self.limiter) {
             (State::Ready { not_before, .. }, Some((limiter, cost))) if not_before <= now => {
-                // What is free, too late or can never be admitted does not stand in line to hear it.
+                // What is free, too late or can never be admitted does not stand in line to hear
+                // it.
                 cost > 0 && !self.is_past_deadline(now) && cost <= limiter.quota().burst()
             }
             _ => false,
@@ -194,6 +198,7 @@ impl<'a> Call<'a> {
 
     #[inline]
     fn start(&mut self, now: Instant) -> Step {
+        self.retry_after = None; // Whatever was to be waited for is over.
         if self.is_past_deadline(now) {
             return self.stop(Stop::Deadline);
         }
@@ -261,8 +266,7 @@ impl<'a> Call<'a> {
         sample: impl FnOnce() -> u64,
     ) -> Result<(Duration, DelaySource), Stop> {
         let earliest = now.saturating_add(delay);
-        let endless = delay == Duration::MAX;
-        if endless || delay > self.policy.max_hint() || self.is_past_deadline(earliest) {
+        if delay > self.policy.max_hint() || self.is_past_deadline(earliest) {
             return Err(Stop::HintTooLong { hint: delay });
         }
         let envelope = self.policy.backoff().envelope(self.attempts);
@@ -305,16 +309,19 @@ impl<'a> Call<'a> {
     }
 
     fn pause_others(&self, now: Instant, failure: Failure) {
-        let (Class::Throttled, Some(delay), Some((limiter, _))) =
-            (failure.class, failure.hint.delay(), self.limiter)
-        else {
-            return;
-        };
-        limiter.pause_until(now.saturating_add(delay.min(self.policy.max_hint())));
+        match (failure.class, failure.hint.delay(), self.limiter) {
+            // An endless hint is no time to come back, and must not stop everybody for ever.
+            (Class::Throttled, Some(delay), Some((limiter, _))) if delay < Duration::MAX => {
+                limiter.pause_until(now.saturating_add(delay.min(self.policy.max_hint())));
+            }
+            _ => {}
+        }
     }
 
+    /// Whether `start` is too late: at or after the deadline, or at the end of time, which is
+    /// never.
     fn is_past_deadline(&self, start: Instant) -> bool {
-        self.deadline.is_some_and(|deadline| deadline <= start)
+        self.deadline.unwrap_or(Instant::MAX) <= start
     }
 
     const fn stop(&mut self, stop: Stop) -> Step {

@@ -17,8 +17,8 @@ use crate::time::{Clock, Instant, Timer};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct GaveUp<E> {
-    /// The error of the last attempt that returned one, untouched. `None` if there was no attempt or
-    /// each one was cut off by its timeout.
+    /// The error of the last attempt that returned one, untouched. `None` if there was no attempt
+    /// or each one was cut off by its timeout.
     pub last: Option<E>,
     /// Why there was no further attempt.
     pub stop: Stop,
@@ -74,7 +74,8 @@ pub trait Queue {
     /// Waits to become the head.
     fn join(&self) -> impl Future<Output = Self::Place<'_>>;
 
-    /// Completes when the limiter changed so that the head may be admitted earlier than it was told.
+    /// Completes when the limiter changed so that the head may be admitted earlier than it was
+    /// told.
     fn changed(&self) -> impl Future<Output = ()> {
         pending()
     }
@@ -108,8 +109,8 @@ impl<Q: Queue> Queue for &Q {
 /// Runs a call to its end: attempts, waits and timeouts.
 ///
 /// `begin` makes the [`Call`] at the instant of the first poll. `random` gives numbers uniform over
-/// all of `u64` and is called once before each retry, never on success. `classify` tells a success from
-/// a failure (for a `Result` of an error that implements [`Classify`](crate::Classify):
+/// all of `u64` and is called once before each retry, never on success. `classify` tells a success
+/// from a failure (for a `Result` of an error that implements [`Classify`](crate::Classify):
 /// [`classified`](crate::classified)). One attempt is in flight at a time; one that reaches its
 /// timeout is dropped. Dropping the future ends whatever it waits for, and nothing more is sent.
 ///

@@ -1,7 +1,7 @@
 //! What HTTP says about trying again: statuses, methods and the headers that carry a hint.
 //!
-//! Input is bytes, any bytes. Nothing here panics, allocates or reads a clock: wall time comes in as
-//! an argument and is used once, to turn an HTTP-date into a delay.
+//! Input is bytes, any bytes. Nothing here panics, allocates or reads a clock: wall time comes in
+//! as an argument and is used once, to turn an HTTP-date into a delay.
 //!
 //! ```
 //! use core::time::Duration;

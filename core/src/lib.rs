@@ -1,15 +1,16 @@
 //! Decides when to call a struggling service again, and when not to.
 //!
-//! Retry, backoff and rate limiting are usually wrappers around each other that know nothing of each
-//! other: a server's hint bypasses the attempt cap, a retry runs past the deadline, everybody whom the
-//! server told "one second" returns in the same second. Here they are **one machine**: a [`Call`] is
-//! one logical call in flight, a driver asks it what to do next, does it, and reports what happened.
+//! Retry, backoff and rate limiting are usually wrappers around each other that know nothing of
+//! each other: a server's hint bypasses the attempt cap, a retry runs past the deadline, everybody
+//! whom the server told "one second" returns in the same second. Here they are **one machine**: a
+//! [`Call`] is one logical call in flight, a driver asks it what to do next, does it, and reports
+//! what happened.
 //!
 //! ```text
-//!         now, sample                     what to do next
-//! driver ────────────▶ Call::poll   ───────────────────────▶ Backoff · Throttled · Attempt · Done · Stop
-//!         outcome                         uses (shared, through &self)
-//!        ────────────▶ Call::record ───────────────────────▶ Limiter
+//!          now, sample                  what to do next
+//! driver ─────────────▶ Call::poll   ──────────────────▶ Backoff, Throttled, Attempt, Done, Stop
+//!          outcome                      uses (shared, through &self)
+//!        ─────────────▶ Call::record ──────────────────▶ Limiter
 //! ```
 //!
 //! The driver owns the clock, the sleep, the random numbers and the wire; the machine owns every
@@ -43,9 +44,9 @@
 //! ```
 //!
 //! # What this crate does not do
-//! It never sleeps, never reads a clock and never draws a random number: all three are arguments. It
-//! opens no connection, allocates nothing and contains no `unsafe` and no floating point. It retries
-//! nothing by itself: adapters such as `holdoff-tokio` drive it.
+//! It never sleeps, never reads a clock and never draws a random number: all three are arguments.
+//! It opens no connection, allocates nothing and contains no `unsafe` and no floating point. It
+//! retries nothing by itself: adapters such as `holdoff-tokio` drive it.
 //!
 //! Why it is the way it is: [`_design`].
 //!

@@ -4,8 +4,8 @@
 //! full again. With `T` nanoseconds per token and a burst of `B`, a request of cost `n` at `now`
 //! moves it to `max(TAT, now) + n·T` and is admitted if that is at most `now + B·T`.
 //!
-//! A change of rate must not hand out a fresh burst, so the TAT and the quota it was counted in must
-//! change together. The quota lives in one of two slots, and the word names the slot:
+//! A change of rate must not hand out a fresh burst, so the TAT and the quota it was counted in
+//! must change together. The quota lives in one of two slots, and the word names the slot:
 //!
 //! ```text
 //! word   63..62 tag | 61..0 TAT in ns                 tag: number of the quota in force, mod 4
@@ -29,6 +29,8 @@ use crate::time::Instant;
 
 /// The latest time a word can hold, about 146 years after the epoch. Past it nothing is admitted.
 const TIME_MAX: u64 = (1 << TAG_SHIFT) - 1;
+/// The latest end of a pause: a bucket that is empty then still fills within the time there is.
+const PAUSE_MAX: u64 = TIME_MAX - (1 << 56);
 
 /// Why a limiter did not admit a request.
 ///
@@ -53,7 +55,8 @@ pub enum Refusal {
     },
     /// There are not enough tokens yet, or the limiter is paused. Nothing was taken.
     NotYet {
-        /// The earliest instant at which asking again can succeed, if nobody else asks.
+        /// The earliest instant at which asking again can succeed, if nobody else asks;
+        /// [`Instant::MAX`], which is never, past the end of the limiter's time.
         until: Instant,
     },
 }
@@ -88,8 +91,8 @@ impl Reservation {
 /// A rate limiter of 32 bytes, usable through `&self` from any thread, task or interrupt.
 ///
 /// It starts full, and idling never fills it above its burst. A clock that stands still or steps
-/// back makes it stricter, never looser. It serves instants up to 2⁶² ns (146 years) after the
-/// clock's epoch and admits nothing later.
+/// back makes it stricter, never looser (but for a change of quota made while the clock is behind).
+/// It serves instants up to 2⁶² ns (146 years) after the clock's epoch and admits nothing later.
 ///
 /// ```
 /// use core::time::Duration;
@@ -106,7 +109,7 @@ impl Reservation {
 pub struct Limiter {
     word: Word,
     slots: [Word; 2],
-    /// Nothing is admitted before this instant, and from it on the bucket fills from one token.
+    /// Nothing is admitted before this instant.
     paused_until: Word,
 }
 
@@ -159,6 +162,20 @@ impl Limiter {
     /// [`cancel`](Self::cancel) does not move later ones forward: to wait in line with others use
     /// an adapter's queue, which holds no tokens.
     ///
+    /// ```
+    /// use core::time::Duration;
+    /// use holdoff::{Instant, Limiter, Quota, Rate};
+    ///
+    /// let limiter = Limiter::new(Quota::new(Rate::per_second(1), 1)?);
+    /// let now = Instant::EPOCH;
+    /// let first = limiter.reserve(now, 1).unwrap();
+    /// let second = limiter.reserve(now, 1).unwrap();
+    /// assert_eq!(first.ready_at(), now);
+    /// assert_eq!(second.ready_at(), now.saturating_add(Duration::from_secs(1)));
+    /// limiter.cancel(second);
+    /// # Ok::<(), holdoff::ConfigError>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Refusal::Never`] if `cost` is above the burst; [`Refusal::NotYet`] with [`Instant::MAX`]
     /// past the end of time. Neither takes anything.
@@ -192,14 +209,38 @@ impl Limiter {
         });
     }
 
-    /// Admits nothing before `until`, then resumes at the rate, with one token and not with a burst.
+    /// Admits nothing before `until`, then resumes at the rate, with one token and not with a
+    /// burst.
     ///
     /// For a server's "come back then": its bucket is empty, so ours must not say otherwise. A
-    /// shorter pause than the one in force changes nothing.
+    /// shorter pause than the one in force changes nothing. What is free passes, and reservations
+    /// made before keep their time. The latest end is 2⁶² − 2⁵⁶ ns (144 years) after the epoch.
     pub fn pause_until(&self, until: Instant) {
-        let until = until.as_nanos();
-        self.paused_until.update(|current| {
-            if current < until { Next::Store(until, ()) } else { Next::Keep(()) }
+        let until = until.as_nanos().min(PAUSE_MAX);
+        let is_longer = self.paused_until.update(|current| {
+            if current < until { Next::Store(until, true) } else { Next::Keep(false) }
+        });
+        if is_longer {
+            self.update(|state| {
+                let one_left = until + state.quota.refill() - state.quota.interval;
+                (Some(state.tat.max(one_left)), ())
+            });
+        }
+    }
+
+    /// Ends a pause now, as if it had been meant to end now.
+    ///
+    /// Tokens reserved for times after the pause stay reserved for those times.
+    pub fn resume(&self, now: Instant) {
+        let now = now.as_nanos();
+        let paused_until = self.paused_until.update(|until| {
+            if until > now { Next::Store(now, Some(until)) } else { Next::Keep(None) }
+        });
+        let Some(until) = paused_until else { return };
+        self.update(|state| {
+            let one_left = until + state.quota.refill() - state.quota.interval;
+            let is_owed = state.tat > one_left;
+            (if is_owed { None } else { Some(state.tat.saturating_sub(until - now)) }, ())
         });
     }
 
@@ -234,11 +275,11 @@ impl Limiter {
     pub fn available(&self, now: Instant) -> u32 {
         let now = now.as_nanos();
         self.update(|state| {
-            let full_at = state.start(now);
-            let missing = full_at - now; // OK: `start` is at least `now`.
+            let missing = state.tat.saturating_sub(now);
             let there = state.quota.refill().saturating_sub(missing) / state.quota.interval;
-            // At most the burst; nothing is admitted past the end of time.
-            (None, if now > TIME_MAX { 0 } else { low_u32(there) })
+            // At most the burst; nothing is admitted in a pause, nor past the end of time.
+            let is_shut = now < state.paused_until || now > TIME_MAX;
+            (None, if is_shut { 0 } else { low_u32(there) })
         })
     }
 
@@ -298,29 +339,20 @@ struct Charged {
 }
 
 impl State {
-    /// Where counting starts: the TAT, not before `now`, and not before a pause leaves one token.
-    #[inline]
-    const fn start(&self, now: u64) -> u64 {
-        let mut start = if self.tat > now { self.tat } else { now };
-        if self.paused_until > 0 {
-            let one_left = self.quota.refill() - self.quota.interval;
-            let resumed = self.paused_until.saturating_add(one_left);
-            start = if resumed > start { resumed } else { start };
-        }
-        start
-    }
-
     #[inline]
     const fn charge(&self, now: u64, cost: u32) -> Result<Charged, Refusal> {
         if cost > self.quota.burst {
             return Err(Refusal::Never { burst: self.quota.burst });
         }
         let price = self.quota.interval * cost as u64; // OK: at most `refill`, 2^55.
-        let tat = self.start(now).saturating_add(price);
+        let start = if self.tat > now { self.tat } else { now };
+        let tat = start.saturating_add(price);
         if tat > TIME_MAX {
             return Err(Refusal::NotYet { until: Instant::MAX });
         }
-        Ok(Charged { tat, ready_at: tat.saturating_sub(self.quota.refill()) })
+        let ready_at = tat.saturating_sub(self.quota.refill());
+        let ready_at = if ready_at > self.paused_until { ready_at } else { self.paused_until };
+        Ok(Charged { tat, ready_at })
     }
 }
 

@@ -188,7 +188,8 @@ pub trait Classify {
     fn classify(&self) -> Failure;
 }
 
-/// `result` with its error's own classification beside the error, as [`drive`](crate::drive) takes it.
+/// `result` with its error's own classification beside the error, as [`drive`](crate::drive) takes
+/// it.
 ///
 /// # Errors
 /// The error that `result` holds, classified.

@@ -9,15 +9,15 @@ use crate::valid;
 
 /// How a server's hint is spread, so that those told the same second do not return together.
 ///
-/// A retry after a hint is never earlier than the hint; the spread comes on top, drawn uniformly from
-/// zero to its width.
+/// A retry after a hint is never earlier than the hint; the spread comes on top, drawn uniformly
+/// from zero to its width.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum HintSpread {
     /// As wide as the own schedule's envelope for that retry.
     Envelope,
-    /// As wide as the envelope, but at least the hint's own granularity (1 s for whole seconds): the
-    /// default.
+    /// As wide as the envelope, but at least the hint's own granularity (1 s for whole seconds):
+    /// the default.
     #[default]
     EnvelopeOrGranularity,
     /// Nothing on top: everybody told "1 s" returns at 1 s. For emulation.
@@ -34,8 +34,8 @@ pub enum UnhintedThrottle {
     #[default]
     SameBackoff,
     /// Without any hint it may be a spending limit that lasts until the quota resets: stop with
-    /// [`Stop::Quota`](crate::Stop::Quota). After a hint of zero or one that cannot be read it is the
-    /// same backoff.
+    /// [`Stop::Quota`](crate::Stop::Quota). After a hint of zero or one that cannot be read it is
+    /// the same backoff.
     Stop,
 }
 
@@ -165,10 +165,12 @@ impl PolicyConfig {
 ///
 /// | preset | base | `max_delay` | attempts | deadline | 429 without hint |
 /// |---|---|---|---|---|---|
-/// | [`STANDARD`](Self::STANDARD) | 1 s, full jitter | 30 s | 5 | none | base 5 s, at least 1 s |
-/// | [`INTERACTIVE`](Self::INTERACTIVE) | 1 s, full jitter | 30 s | 4 | 20 s | base 5 s, at least 1 s |
-/// | [`BATCH`](Self::BATCH) | 1 s, full jitter | 5 min | 9 | none | base 5 s, at least 1 s |
-/// | [`LLM`](Self::LLM) | 1 s, full jitter | 30 s | 5 | none | stop: may be a spending limit |
+/// | [`STANDARD`](Self::STANDARD) | 1 s | 30 s | 5 | none | base 5 s, at least 1 s |
+/// | [`INTERACTIVE`](Self::INTERACTIVE) | 1 s | 30 s | 4 | 20 s | base 5 s, at least 1 s |
+/// | [`BATCH`](Self::BATCH) | 1 s | 5 min | 9 | none | base 5 s, at least 1 s |
+/// | [`LLM`](Self::LLM) | 1 s | 30 s | 5 | none | stop: may be a spending limit |
+///
+/// All have full jitter, factor 2, and obey hints of up to 5 minutes.
 ///
 /// ```
 /// use core::time::Duration;
@@ -202,8 +204,8 @@ impl Policy {
 
     /// The same policy with another deadline: the time for all attempts and waits together.
     ///
-    /// An attempt that would start exactly at the deadline or later is not made, and the wait for it
-    /// not either. A deadline of zero makes no attempt at all.
+    /// An attempt that would start exactly at the deadline or later is not made, and the wait for
+    /// it not either. A deadline of zero makes no attempt at all.
     #[must_use]
     pub const fn with_deadline(self, deadline: Duration) -> Self {
         Self { deadline: Some(deadline), ..self }

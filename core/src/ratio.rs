@@ -48,7 +48,7 @@ impl Ratio {
         (whole / million).saturating_mul(ppm).saturating_add(rest)
     }
 
-    /// The largest part that, grown by this fraction, still fits in `whole`.
+    /// A part that, grown by this fraction, still fits in `whole`: the largest, to a unit.
     pub(crate) const fn leaving_room_in(self, whole: u64) -> u64 {
         let million = PPM as u128;
         let part = whole as u128 * million / (million + self.ppm as u128);

@@ -10,13 +10,14 @@ use crate::cli::{self, Format, Options, Request};
 use crate::error::Error;
 use crate::experiment::{Experiment, Row};
 use crate::files::Files;
+use crate::interrupt::Interrupt;
 use crate::progress::Progress;
 use crate::{json, table};
 
 /// Does what the arguments, the program's name first, ask for.
 ///
-/// 0 if it was done or nobody wanted to read the result to its end, 2 if the arguments are wrong, 1 if
-/// something else is. Errors are one line on stderr.
+/// 0 if it was done or nobody wanted to read the result to its end, 2 if the arguments are wrong, 1
+/// if something else is. Errors are one line on stderr.
 pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     match run(arguments) {
         Ok(()) => ExitCode::SUCCESS,
@@ -49,12 +50,17 @@ fn measure(options: &Options) -> Result<Vec<Row>, Error> {
         return experiment.run(&mut progress(options)).map_err(Error::Print);
     };
     let written = Files::prepare(directory, setup, strategies).and_then(|files| {
-        let mut observer = (files, progress(options));
+        let mut observer = (Interrupt::watch()?, (files, progress(options)));
         let rows = experiment.run(&mut observer)?;
-        observer.0.commit()?;
+        let (interrupt, (files, _)) = observer;
+        interrupt.check()?;
+        files.commit()?;
         Ok(rows)
     });
-    written.map_err(|error| Error::Out(directory.clone(), error))
+    written.map_err(|error| match error.kind() {
+        io::ErrorKind::Interrupted => Error::Interrupted,
+        _ => Error::Out(directory.clone(), error),
+    })
 }
 
 fn progress(options: &Options) -> Progress {

@@ -75,7 +75,8 @@ enum Command {
     Run(RunArguments),
 }
 
-// A value that starts with a hyphen is a value, so that "-1" is told the range and not taken for a flag.
+// A value that starts with a hyphen is a value, so that "-1" is told the range and not taken for a
+// flag.
 #[derive(Args, Debug)]
 struct RunArguments {
     /// Runs of each strategy, 1 to 1000000
@@ -84,7 +85,8 @@ struct RunArguments {
     runs: u32,
 
     /// Seed of everything random; the same seed gives the same result to the byte
-    #[arg(long, value_name = "S", default_value = "1", value_parser = whole::<u64, 0, { u64::MAX }>)]
+    #[arg(long, value_name = "S", default_value = "1")]
+    #[arg(value_parser = whole::<u64, 0, { u64::MAX }>)]
     #[arg(allow_hyphen_values = true)]
     seed: u64,
 
@@ -203,6 +205,13 @@ fn one_line(error: &clap::Error) -> String {
                 (Some(allowed), true) => format!("{flag} needs a value: {allowed}"),
                 (None, _) => format!("{flag} needs a value; see herd --help"),
             }
+        }
+        (ErrorKind::InvalidUtf8, ..) => "arguments must be UTF-8; see herd --help".to_owned(),
+        (ErrorKind::InvalidSubcommand | ErrorKind::UnknownArgument, ..) => {
+            let unknown = context(ContextKind::InvalidSubcommand)
+                .or_else(|| context(ContextKind::InvalidArg))
+                .unwrap_or_default();
+            format!("there is no command or flag '{}'; see herd --help", unknown.escape_debug())
         }
         _ => {
             let page = error.render().to_string();

@@ -10,6 +10,8 @@ use std::process::ExitCode;
 pub(crate) enum Error {
     /// The arguments cannot be run; the text names the flag and what is allowed.
     Arguments(String),
+    /// Told to stop before `--out` was written.
+    Interrupted,
     /// `--out` cannot be written to.
     Out(PathBuf, io::Error),
     /// The result cannot be printed.
@@ -20,6 +22,7 @@ impl Error {
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
             Self::Arguments(_) | Self::Out(..) => ExitCode::from(2),
+            Self::Interrupted => ExitCode::from(130), // as a shell says of Ctrl-C
             Self::Print(_) => ExitCode::FAILURE,
         }
     }
@@ -29,6 +32,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Arguments(text) => f.write_str(text),
+            Self::Interrupted => f.write_str("interrupted; nothing was written to --out"),
             Self::Out(directory, error) => write!(
                 f,
                 "--out must be a directory that can be written to, not {directory:?}: {error}"

@@ -61,8 +61,8 @@ impl Experiment {
         self.scenarios.iter().map(|scenario| self.row(scenario, observer)).collect()
     }
 
-    /// Run r draws from the seed's generator jumped r times, 2¹²⁸ numbers each time: so a row is the
-    /// same whatever else is run beside it, and more runs only add to it.
+    /// Run r draws from the seed's generator jumped r times, 2¹²⁸ numbers each time: so a row is
+    /// the same whatever else is run beside it, and more runs only add to it.
     fn row(&self, scenario: &Scenario, observer: &mut impl Observer) -> io::Result<Row> {
         let mut generator = Xoshiro256PlusPlus::seed_from_u64(self.seed);
         let mut sample = Sample::default();

@@ -72,7 +72,8 @@ impl Files {
         })
     }
 
-    /// Draws the pictures and moves everything to its place, replacing what was there.
+    /// Draws the pictures and moves everything to its place, replacing what was there: pictures of
+    /// strategies that were not run do not belong to these figures and go.
     pub(crate) fn commit(mut self) -> io::Result<()> {
         self.arrivals.flush()?;
         self.results.flush()?;
@@ -83,8 +84,14 @@ impl Files {
             fs::write(self.staging.path().join(&name), svg)?;
             names.push(name);
         }
-        for name in names {
-            fs::rename(self.staging.path().join(&name), self.directory.join(&name))?;
+        for name in &names {
+            fs::rename(self.staging.path().join(name), self.directory.join(name))?;
+        }
+        for name in Strategy::ALL.map(picture) {
+            let old = self.directory.join(&name);
+            if !names.contains(&name) && old.is_file() {
+                fs::remove_file(old)?;
+            }
         }
         self.made.keep();
         Ok(())

@@ -11,8 +11,8 @@ const BINS_MAX: usize = 300;
 
 /// Arrivals counted in bins of equal width.
 ///
-/// A bin starts about as wide as one token takes, so what the provider can keep up with is one arrival
-/// a bin; when there are too many bins, neighbours are put together.
+/// A bin starts about as wide as one token takes, so what the provider can keep up with is one
+/// arrival a bin; when there are too many bins, neighbours are put together.
 #[derive(Debug)]
 pub(crate) struct Histogram {
     /// In nanoseconds: 1 or 2 times a power of ten.

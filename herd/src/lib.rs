@@ -4,10 +4,10 @@
 //! the others are told 429 with a `retry-after` in whole seconds. How many requests does it take
 //! until everybody has an answer, and how long?
 //!
-//! The clients are [`holdoff::Call`]s, driven as a production driver would, only that time is virtual:
-//! an event queue jumps from one event to the next, so a run of minutes takes a millisecond. Time is
-//! whole nanoseconds, the provider counts in whole fractions of a token, and all chance comes from
-//! one seed: the same arguments give the same bytes.
+//! The clients are [`holdoff::Call`]s, driven as a production driver would, only that time is
+//! virtual: an event queue jumps from one event to the next, so a run of minutes takes a
+//! millisecond. Time is whole nanoseconds, the provider counts in whole fractions of a token, and
+//! all chance comes from one seed: the same arguments give the same bytes.
 //!
 //! ```
 //! use holdoff_herd::experiment::Experiment;
@@ -30,7 +30,7 @@
 //! sim                           one run
 //! stats · published             what a sample says, and what others measured
 //! experiment                    all runs of all strategies
-//! table · json · histogram · plot · files · progress
+//! table · json · histogram · plot · files · progress · interrupt
 //! error · cli · app             the command
 //! ```
 
@@ -43,6 +43,7 @@ mod error;
 pub mod experiment;
 mod files;
 mod histogram;
+mod interrupt;
 mod json;
 mod plot;
 mod progress;

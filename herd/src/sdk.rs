@@ -10,8 +10,8 @@ use holdoff::{
 /// Two retries.
 pub(crate) const MAX_ATTEMPTS: u32 = 3;
 
-/// The longest hint it obeys, inclusive. At a longer one it falls back to its own delay and so comes
-/// too early.
+/// The longest hint it obeys, inclusive. At a longer one it falls back to its own delay and so
+/// comes too early.
 const MAX_HINT: Duration = Duration::from_secs(60);
 
 /// `min(0.5 · 2ⁿ, 8) s · (1 − 0.25 · U)` after n retries.

@@ -11,8 +11,8 @@ use crate::rate::Rate;
 
 /// The clients, the provider and the way between them. All clients call at time 0.
 ///
-/// Every set-up ends well within the 146 years of nanoseconds that a [`holdoff::Limiter`] can count:
-/// its floor is at most 100 years, a `retry-after` at most 10⁶ s and the round trip an hour.
+/// Every set-up ends well within the 146 years of nanoseconds that a [`holdoff::Limiter`] can
+/// count: its floor is at most 100 years, a `retry-after` at most 10⁶ s and the round trip an hour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setup {
     clients: NonZeroU32,
@@ -39,7 +39,8 @@ impl Setup {
     /// The longest round trip.
     pub const ROUND_TRIP_MAX: Duration = Duration::from_secs(60 * 60);
 
-    /// `clients` who call a provider that answers `burst` requests at once and then `rate` a second.
+    /// `clients` who call a provider that answers `burst` requests at once and then `rate` a
+    /// second.
     ///
     /// A request takes half the round trip to arrive, its answer the other half.
     ///
@@ -91,8 +92,8 @@ impl Setup {
         self.round_trip
     }
 
-    /// The earliest time at which everybody can have been served: `(clients - burst) / rate`, at least
-    /// zero, rounded down to a nanosecond. The round trip comes on top.
+    /// The earliest time at which everybody can have been served: `(clients - burst) / rate`, at
+    /// least zero, rounded down to a nanosecond. The round trip comes on top.
     #[must_use]
     pub const fn floor(&self) -> Duration {
         self.floor

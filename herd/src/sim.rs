@@ -236,8 +236,8 @@ impl<O: Observer, R: Rng> Run<'_, O, R> {
                 self.queue.push(now.saturating_add(self.one_way), Event::Arrive(client));
                 Ok(())
             }
-            // A limiter that never admits would be asked for ever at the end of time; a set-up whose
-            // floor is that far away does not exist.
+            // A limiter that never admits would be asked for ever at the end of time; a set-up
+            // whose floor is that far away does not exist.
             Step::Backoff { until, .. } | Step::Throttled { until } => {
                 self.queue.push(until, Event::Wake(client));
                 Ok(())

@@ -25,7 +25,8 @@ pub enum Strategy {
     None,
     /// Three attempts, 0.5 s doubling, give or take 10 %: a common library default.
     LlmRetry3,
-    /// The rule of Anthropic's Python SDK: two retries, and hints up to a minute obeyed to the letter.
+    /// The rule of Anthropic's Python SDK: two retries, and hints up to a minute obeyed to the
+    /// letter.
     AnthropicSdk,
     /// As [`LlmRetry3`](Self::LlmRetry3) with eight attempts.
     LlmRetry8,

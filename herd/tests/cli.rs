@@ -104,9 +104,9 @@ fn bad_input_is_one_line_that_names_the_flag_and_what_is_allowed() {
         (&["--rate"], ["--rate", "needs a value", "--help"]),
         (&["--format"], ["--format", "table", "json"]),
         (&["--out"], ["--out", "needs a value", "--help"]),
-        (&["--frobnicate"], ["--frobnicate", "unexpected", "--help"]),
-        (&["frobnicate"], ["frobnicate", "subcommand", "--help"]),
-        (&["run", "run"], ["run", "unexpected", "--help"]),
+        (&["--frobnicate"], ["--frobnicate", "no command or flag", "--help"]),
+        (&["frobnicate"], ["frobnicate", "no command or flag", "--help"]),
+        (&["run", "run"], ["run", "no command or flag", "--help"]),
         (&["--runs", "1", "--runs", "2"], ["--runs", "multiple times", "--help"]),
         (&["--runs", "1", "run"], ["run", "subcommand", "--help"]),
     ];
@@ -312,4 +312,42 @@ fn a_file_that_cannot_be_replaced_is_found_before_anything_is_written() {
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     assert!(String::from_utf8_lossy(&output.stderr).contains("--out"), "{output:?}");
     assert_eq!(names(directory.path()), ["results.csv"]);
+}
+
+#[test]
+fn pictures_of_an_earlier_run_do_not_stay_beside_other_figures() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let out = ["--out", path(directory.path()), "--strategy"];
+    fs::write(directory.path().join("notes.txt"), "mine").expect("a file");
+    printed(SMALL.into_iter().chain(out).chain(["none,limiter"]));
+    printed(SMALL.into_iter().chain(out).chain(["none"]));
+    let expected = ["arrivals-none.svg", "arrivals.csv", "notes.txt", "results.csv"];
+    assert_eq!(names(directory.path()), expected);
+}
+
+#[cfg(unix)]
+#[test]
+fn told_to_stop_it_leaves_nothing_behind() {
+    let parent = tempfile::tempdir().expect("a directory");
+    let out = parent.path().join("out");
+    // Longer than it takes to notice that it has begun.
+    let long = ["--runs", "1000000", "--out", path(&out)];
+    let child = herd(long).stderr(Stdio::piped()).spawn().expect("herd starts");
+    // Lines in the file mean that runs have begun, and with them the watch for signals.
+    let has_begun = || {
+        fs::read_dir(&out).into_iter().flatten().flatten().any(|staging| {
+            fs::metadata(staging.path().join("arrivals.csv")).is_ok_and(|file| file.len() > 0)
+        })
+    };
+    while !has_begun() {
+        std::thread::yield_now();
+    }
+    let pid = child.id().to_string();
+    let killed = Command::new("kill").args(["-s", "INT", &pid]).status().expect("kill starts");
+    assert!(killed.success());
+    let output = child.wait_with_output().expect("herd ends");
+    assert_eq!(output.status.code(), Some(130));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(said, "herd: interrupted; nothing was written to --out\n");
+    assert_eq!(names(parent.path()), [""; 0]);
 }

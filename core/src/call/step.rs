@@ -27,7 +27,7 @@ pub enum Step {
     Stop(Stop),
     /// The limiter has no token yet: keep the place in the queue, sleep until then, poll again.
     Throttled {
-        /// The earliest instant at which polling again can succeed; [`Instant::MAX`] is never.
+        /// The earliest instant at which polling again can succeed.
         until: Instant,
     },
 }
@@ -64,7 +64,8 @@ pub enum Stop {
         /// The largest cost that can be admitted.
         burst: u32,
     },
-    /// The deadline has passed or would pass before the next attempt could start.
+    /// The deadline has passed or would pass before the next attempt could start. Without a
+    /// deadline: the next attempt could never start, its time being [`Instant::MAX`].
     Deadline,
     /// The server asks for a longer wait than the policy or the deadline allows.
     HintTooLong {

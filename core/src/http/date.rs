@@ -4,11 +4,11 @@ use core::time::Duration;
 
 /// The time since the Unix epoch that an HTTP-date names, zero for one before the epoch.
 ///
-/// Reads IMF-fixdate (`Sun, 06 Nov 1994 08:49:37 GMT`) and the obsolete RFC 850
-/// (`Sunday, 06-Nov-94 08:49:37 GMT`) and asctime (`Sun Nov  6 08:49:37 1994`) forms; all are UTC. A
-/// two-digit year is the one that lies at most 50 years ahead of `wall_now` (time since the Unix
-/// epoch). Case matters, as the RFC says; a weekday that does not match the date is passed over; a
-/// leap second is the start of the next minute. `None` for anything else.
+/// Reads IMF-fixdate (`Sun, 06 Nov 1994 08:49:37 GMT`) and the obsolete RFC 850 (`Sunday, 06-Nov-94
+/// 08:49:37 GMT`) and asctime (`Sun Nov  6 08:49:37 1994`) forms; all are UTC. A two-digit year is
+/// the one that lies at most 50 years ahead of `wall_now` (time since the Unix epoch). Case
+/// matters, as the RFC says; a weekday that does not match the date is passed over; a leap second
+/// is the start of the next minute. `None` for anything else.
 ///
 /// ```
 /// use core::time::Duration;
@@ -268,7 +268,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn counting_days_one_by_one_agrees(year in 1970..2400_i64, month in 1..=12_u8, day in 1..=31_u8) {
+        fn counting_days_one_by_one_agrees(
+            year in 1970..2400_i64,
+            month in 1..=12_u8,
+            day in 1..=31_u8,
+        ) {
             let date = DateTime { year, month, day, second_of_day: 0 };
             prop_assume!(date.exists());
             let is_leap = |year: i64| year % 4 == 0 && year % 100 != 0 || year % 400 == 0;

@@ -45,7 +45,8 @@ impl Signals {
 ///
 /// - delay-seconds: digits. A number too large to represent is [`Duration::MAX`].
 /// - Plain decimals (`299.997`), which real services send, rounded up to the nanosecond.
-/// - A list of these (`10, 20`), which a proxy makes of two lines: the longest.
+/// - A list of these (`10, 20`), which a proxy makes of two lines: the longest. Empty members are
+///   passed over.
 /// - An HTTP-date in any of the three forms of §5.6.7: the delay from `wall_now`, zero if past.
 ///
 /// Anything else is [`Hint::Malformed`]: signs, exponents, hexadecimal, `inf`, the empty string.
@@ -66,7 +67,9 @@ pub fn retry_after(value: &[u8], wall_now: Option<Duration>) -> Hint {
     if value.first().is_some_and(u8::is_ascii_digit) {
         return value
             .split(|&byte| byte == b',')
-            .map(|number| decimal(trim(number), SECOND))
+            .map(trim)
+            .filter(|number| !number.is_empty())
+            .map(|number| decimal(number, SECOND))
             .reduce(longest_of_all)
             .unwrap_or(Hint::Malformed);
     }
@@ -116,8 +119,8 @@ const fn longest_of_all(a: Hint, b: Hint) -> Hint {
     }
 }
 
-/// `1*DIGIT [ "." 1*DIGIT ]` in units of `unit` nanoseconds ([`SECOND`] or [`MILLISECOND`]), rounded
-/// up.
+/// `1*DIGIT [ "." 1*DIGIT ]` in units of `unit` nanoseconds ([`SECOND`] or [`MILLISECOND`]),
+/// rounded up.
 fn decimal(text: &[u8], unit: u32) -> Hint {
     let mut parts = text.splitn(2, |&byte| byte == b'.');
     let (Some(whole), fraction) = (parts.next(), parts.next()) else { return Hint::Malformed };
