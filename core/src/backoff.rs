@@ -12,6 +12,19 @@ use crate::time::saturating_nanos;
 /// the delay is drawn uniformly, in whole nanoseconds, both ends included. The cap is chosen so
 /// that the whole range stays at or below `max_delay`: jitter neither exceeds the maximum nor
 /// vanishes at it.
+///
+/// ```
+/// use core::time::Duration;
+/// use holdoff::{BackoffConfig, Jitter, Ratio};
+///
+/// let ten_percent = Jitter::Proportional(Ratio::percent(10));
+/// let backoff = BackoffConfig::exponential(Duration::from_millis(500))
+///     .with_jitter(ten_percent)
+///     .build()?;
+/// let (shortest, longest) = backoff.bounds(2, Duration::ZERO);
+/// assert_eq!((shortest.as_millis(), longest.as_millis()), (900, 1100));
+/// # Ok::<(), holdoff::ConfigError>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Jitter {

@@ -106,6 +106,16 @@ pub enum Sent {
 }
 
 /// When the server asks us to come back. Absent, malformed and zero are three different things.
+///
+/// ```
+/// use core::time::Duration;
+/// use holdoff::Hint;
+///
+/// let hint = Hint::after(Duration::from_secs(5));
+/// assert_eq!(hint.delay(), Some(Duration::from_secs(5)));
+/// assert_eq!(hint.or_longer(Hint::Malformed), hint);
+/// assert_eq!(Hint::after(Duration::ZERO).delay(), None);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Hint {
     /// The server said nothing.

@@ -84,6 +84,27 @@ pub trait Clock {
 }
 
 /// A [`Clock`] that can also wait: the seam between the machine and a runtime.
+///
+/// Virtual time, in which a wait is over as soon as it is begun:
+///
+/// ```
+/// use core::cell::Cell;
+/// use holdoff::{Clock, Instant, Timer};
+///
+/// struct Virtual(Cell<Instant>);
+///
+/// impl Clock for Virtual {
+///     fn now(&self) -> Instant {
+///         self.0.get()
+///     }
+/// }
+///
+/// impl Timer for Virtual {
+///     async fn sleep_until(&self, deadline: Instant) {
+///         self.0.set(self.0.get().max(deadline));
+///     }
+/// }
+/// ```
 pub trait Timer: Clock {
     /// Waits until this clock reads `deadline` or later (deadlines are rounded up).
     ///

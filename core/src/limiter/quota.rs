@@ -13,6 +13,13 @@ const PAYLOAD_MASK: u64 = (1 << SPLIT_SHIFT) - 1;
 const REFILL_MAX: u64 = 1 << 55;
 
 /// Tokens per time.
+///
+/// ```
+/// use core::time::Duration;
+/// use holdoff::Rate;
+///
+/// assert_eq!(Rate::per_second(10), Rate::new(10, Duration::from_secs(1)));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Rate {
     tokens: u32,
