@@ -156,12 +156,6 @@ impl FairLimiter {
         self.limiter.pause_until(TokioTimer.now().saturating_add(pause));
     }
 
-    /// Ends a pause now, as if it had been meant to end now, for everybody in line.
-    pub fn resume(&self) {
-        self.limiter.resume(TokioTimer.now());
-        self.line.changed.notify_one();
-    }
-
     /// The quota in force.
     #[must_use]
     pub fn quota(&self) -> Quota {
@@ -170,7 +164,9 @@ impl FairLimiter {
 
     /// Changes rate and burst for everybody, also for those in line. Never grants a fresh burst.
     pub fn set_quota(&self, quota: Quota) {
-        self.limiter.set_quota(TokioTimer.now(), quota);
+        while self.limiter.set_quota(TokioTimer.now(), quota).is_err() {
+            std::thread::yield_now(); // Another thread is a few instructions from being done.
+        }
         self.line.changed.notify_one();
     }
 }

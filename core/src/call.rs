@@ -68,7 +68,7 @@ pub struct Call<'a> {
 #[derive(Clone, Copy, Debug)]
 enum State {
     Done,
-    Failed(Failure),
+    Failed { failure: Failure, at: Instant },
     InFlight,
     Ready { not_before: Instant, source: DelaySource },
     Stopped(Stop),
@@ -109,9 +109,9 @@ impl<'a> Call<'a> {
     pub fn poll(&mut self, now: Instant, sample: impl FnOnce() -> u64) -> Step {
         match self.state {
             State::Done => Step::Done,
-            State::Failed(failure) => match self.delay(now, failure, sample) {
+            State::Failed { failure, at } => match self.delay(now.max(at), failure, sample) {
                 Ok((delay, source)) => {
-                    let until = now.saturating_add(delay);
+                    let until = now.max(at).saturating_add(delay);
                     self.state = State::Ready { not_before: until, source };
                     Step::Backoff { until, source }
                 }
@@ -142,7 +142,7 @@ impl<'a> Call<'a> {
             Outcome::Success => State::Done,
             Outcome::Failure(failure) => {
                 self.pause_others(now, failure);
-                State::Failed(failure)
+                State::Failed { failure, at: now }
             }
         };
     }

@@ -76,7 +76,7 @@ mod time;
 pub use backoff::{Backoff, BackoffConfig, Delays, Jitter};
 pub use call::{Attempt, Call, DelaySource, Step, Stop};
 pub use config::ConfigError;
-pub use limiter::{Limiter, Quota, Rate, Refusal, Reservation};
+pub use limiter::{ChangeUnderWay, Limiter, Quota, Rate, Refusal, Reservation};
 pub use outcome::{Class, Classify, Failure, Hint, Outcome, Safety, Sent, classified};
 pub use policy::{HintSpread, Policy, PolicyConfig, UnhintedThrottle};
 pub use ratio::Ratio;

@@ -12,9 +12,10 @@
 //! slot   63..62 tag | 61..56 split | 55..0 T << split | B
 //! ```
 //!
-//! Quota number k is in slot k mod 2. A change writes quota k+1 into the other slot and then moves
-//! the word from (k, TAT) to (k+1, the same level counted in the new quota). Whoever finds the slot
-//! written but the word not yet moved finishes the move, so nobody waits for anybody.
+//! Quota number k is in slot k mod 2. Whoever changes it writes quota k+1 into the other slot and
+//! then moves the word from (k, TAT) to (k+1, the same level counted in the new quota). One at a
+//! time: a bit beside the pause says that a change is under way. Nobody waits for it, neither those
+//! who take tokens nor another who wants a change and is told so.
 
 mod quota;
 
@@ -29,6 +30,8 @@ use crate::time::Instant;
 
 /// The latest time a word can hold, about 146 years after the epoch. Past it nothing is admitted.
 const TIME_MAX: u64 = (1 << TAG_SHIFT) - 1;
+/// In the word of the pause: a change of quota is under way.
+const CHANGING: u64 = 1 << 63;
 /// The latest end of a pause: a bucket that is empty then still fills within the time there is.
 const PAUSE_MAX: u64 = TIME_MAX - (1 << 56);
 
@@ -72,6 +75,18 @@ impl fmt::Display for Refusal {
 
 impl Error for Refusal {}
 
+/// Another change of a limiter's quota is under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ChangeUnderWay;
+
+impl fmt::Display for ChangeUnderWay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("another change of the quota is under way")
+    }
+}
+
+impl Error for ChangeUnderWay {}
+
 /// Tokens taken ahead of time: the right to send at an instant.
 #[derive(Debug, PartialEq, Eq, Hash)]
 #[must_use = "the tokens are taken: send at `ready_at`, or give them back with `Limiter::cancel`"]
@@ -109,8 +124,8 @@ impl Reservation {
 pub struct Limiter {
     word: Word,
     slots: [Word; 2],
-    /// Nothing is admitted before this instant.
-    paused_until: Word,
+    /// Nothing is admitted before this instant; and whether a change is under way.
+    pause: Word,
 }
 
 impl Limiter {
@@ -121,7 +136,7 @@ impl Limiter {
         Self {
             word: Word::new(0),
             slots: [Word::new(quota.packed(0)), Word::new(quota.packed(3))],
-            paused_until: Word::new(0),
+            pause: Word::new(0),
         }
     }
 
@@ -132,7 +147,7 @@ impl Limiter {
         Self {
             word: Word::new(0),
             slots: [Word::new(quota.packed(0)), Word::new(quota.packed(3))],
-            paused_until: Word::new(0),
+            pause: Word::new(0),
         }
     }
 
@@ -217,8 +232,9 @@ impl Limiter {
     /// made before keep their time. The latest end is 2⁶² − 2⁵⁶ ns (144 years) after the epoch.
     pub fn pause_until(&self, until: Instant) {
         let until = until.as_nanos().min(PAUSE_MAX);
-        let is_longer = self.paused_until.update(|current| {
-            if current < until { Next::Store(until, true) } else { Next::Keep(false) }
+        let is_longer = self.pause.update(|pause| {
+            let longer = pause & CHANGING | until;
+            if pause < longer { Next::Store(longer, true) } else { Next::Keep(false) }
         });
         if is_longer {
             self.update(|state| {
@@ -228,40 +244,32 @@ impl Limiter {
         }
     }
 
-    /// Ends a pause now, as if it had been meant to end now.
-    ///
-    /// Tokens reserved for times after the pause stay reserved for those times.
-    pub fn resume(&self, now: Instant) {
-        let now = now.as_nanos();
-        let paused_until = self.paused_until.update(|until| {
-            if until > now { Next::Store(now, Some(until)) } else { Next::Keep(None) }
-        });
-        let Some(until) = paused_until else { return };
-        self.update(|state| {
-            let one_left = until + state.quota.refill() - state.quota.interval;
-            let is_owed = state.tat > one_left;
-            (if is_owed { None } else { Some(state.tat.saturating_sub(until - now)) }, ())
-        });
-    }
-
     /// Changes rate and burst from `now` on.
     ///
     /// The tokens in the bucket stay as many as they are, cut to the new burst: a change never
     /// grants a fresh burst. Tokens owed stay owed. A pause stays in force.
-    pub fn set_quota(&self, now: Instant, quota: Quota) {
-        loop {
-            let word = self.word.load();
-            let (tag, next) = (word >> TAG_SHIFT, following(word >> TAG_SHIFT));
-            let slot = self.slot(next);
-            let written = slot.load();
-            if written >> TAG_SHIFT == next {
-                // Somebody else's change: finish it, then make ours.
-                self.move_on(now, tag);
-            } else if slot.compare_exchange(written, quota.packed(next)).is_ok() {
-                self.move_on(now, tag);
-                return;
-            }
-        }
+    ///
+    /// # Errors
+    /// [`ChangeUnderWay`] if another thread, or the code that an interrupt interrupted, is in the
+    /// middle of a change; nothing is changed.
+    pub fn set_quota(&self, now: Instant, quota: Quota) -> Result<(), ChangeUnderWay> {
+        self.pause.update(|pause| match pause & CHANGING {
+            0 => Next::Store(pause | CHANGING, Ok(())),
+            _ => Next::Keep(Err(ChangeUnderWay)),
+        })?;
+        let tag = self.word.load() >> TAG_SHIFT; // Only a change moves it.
+        let next = following(tag);
+        self.slot(next).update(|_| Next::Store(quota.packed(next), ()));
+        self.word.update(|word| {
+            let from = Quota::unpacked(self.slot(tag).load());
+            // While paused nothing is taken: what counts is the level when the pause ends. Looked
+            // at after the word, in which the pause has perhaps emptied the bucket.
+            let from_when = now.as_nanos().max(self.pause.load() & TIME_MAX);
+            let tat = recounted(from_when, word & TIME_MAX, from, quota);
+            Next::Store(next << TAG_SHIFT | tat, ())
+        });
+        self.pause.update(|pause| Next::Store(pause & !CHANGING, ()));
+        Ok(())
     }
 
     /// The quota in force.
@@ -275,11 +283,11 @@ impl Limiter {
     pub fn available(&self, now: Instant) -> u32 {
         let now = now.as_nanos();
         self.update(|state| {
-            let missing = state.tat.saturating_sub(now);
-            let there = state.quota.refill().saturating_sub(missing) / state.quota.interval;
-            // At most the burst; nothing is admitted in a pause, nor past the end of time.
-            let is_shut = now < state.paused_until || now > TIME_MAX;
-            (None, if is_shut { 0 } else { low_u32(there) })
+            let start = state.tat.max(now);
+            let level = state.quota.refill().saturating_sub(start - now);
+            // At most the burst, and no more than can be counted until the end of time.
+            let there = level.min(TIME_MAX.saturating_sub(start)) / state.quota.interval;
+            (None, if now < state.paused_until { 0 } else { low_u32(there) })
         })
     }
 
@@ -295,29 +303,13 @@ impl Limiter {
             let state = State {
                 tat: word & TIME_MAX,
                 quota: Quota::unpacked(slot),
-                paused_until: self.paused_until.load(),
+                paused_until: self.pause.load() & TIME_MAX,
             };
             match transition(state) {
                 (Some(tat), result) => Next::Store(tag << TAG_SHIFT | tat, result),
                 (None, result) => Next::Keep(result),
             }
         })
-    }
-
-    /// Moves the word from quota `tag` to the next one, already written, unless it has moved.
-    fn move_on(&self, now: Instant, tag: u64) {
-        let next = following(tag);
-        self.word.update(|word| {
-            let (from, to) = (self.slot(tag).load(), self.slot(next).load());
-            if word >> TAG_SHIFT != tag || from >> TAG_SHIFT != tag || to >> TAG_SHIFT != next {
-                return Next::Keep(());
-            }
-            // While paused nothing is taken: what counts is the level when the pause ends.
-            let from_when = now.as_nanos().max(self.paused_until.load());
-            let tat =
-                recounted(from_when, word & TIME_MAX, Quota::unpacked(from), Quota::unpacked(to));
-            Next::Store(next << TAG_SHIFT | tat, ())
-        });
     }
 
     const fn slot(&self, tag: u64) -> &Word {

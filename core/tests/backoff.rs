@@ -50,7 +50,9 @@ impl Setup {
             Jitter::Shortening(j) => (w.saturating_sub(part(j, w)), w),
             _ => (w, w),
         };
-        (low.max(nanos(self.min)), high.max(nanos(self.min)))
+        // A range that begins below the minimum is moved up, and cut at the maximum.
+        let up = nanos(self.min).saturating_sub(low);
+        (low + up, (high + up).min(max))
     }
 }
 
@@ -195,11 +197,17 @@ proptest! {
                 prop_assert!(slack <= Duration::from_nanos(grain), "{jitter:?}: {slack:?}");
             }
 
-            // A minimum below the cap raises the lower end and leaves the upper one.
+            // Nor does a minimum make it vanish, neither there nor before.
             let min = Duration::from_nanos(Ratio::ppm(min_share).of(max));
             let raised = Setup { min, ..setup }.build().expect("valid");
-            let expected = (shortest.max(min), longest.max(min));
-            prop_assert_eq!(raised.bounds(u32::MAX, previous), expected);
+            for retry in [1, u32::MAX] {
+                let width = |(shortest, longest): (Duration, Duration)| longest - shortest;
+                let free = backoff.bounds(retry, previous);
+                let raised = raised.bounds(retry, previous);
+                prop_assert_eq!(raised.0, free.0.max(min), "{:?}", jitter);
+                let room = width(free).min(setup.max - raised.0);
+                prop_assert_eq!(width(raised), room, "{:?}", jitter);
+            }
         }
     }
 

@@ -1,0 +1,237 @@
+//! Models of the limiter: every schedule of a few threads.
+//!
+//! `RUSTFLAGS="--cfg loom" cargo test -p holdoff --test loom --release`
+//!
+//! Each model names a mutant of the limiter that it refutes.
+
+#![cfg(loom)]
+
+mod common;
+
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+use common::{at, millis, secs};
+use holdoff::{Instant, Limiter, Quota, Rate, Refusal};
+use loom::sync::Arc;
+use loom::thread::{self, JoinHandle};
+
+const NOW: Instant = Instant::EPOCH;
+
+/// Runs `model` on every schedule and counts them: one alone would prove nothing.
+fn explore(model: impl Fn() + Send + Sync + 'static) {
+    explore_with(loom::model::Builder::new(), model);
+}
+
+fn explore_with(loom: loom::model::Builder, model: impl Fn() + Send + Sync + 'static) {
+    let schedules = std::sync::Arc::new(AtomicUsize::new(0));
+    let counted = std::sync::Arc::clone(&schedules);
+    loom.check(move || {
+        counted.fetch_add(1, Ordering::Relaxed);
+        model();
+    });
+    let schedules = schedules.load(Ordering::Relaxed);
+    println!("{schedules} schedules");
+    assert!(schedules > 1, "only one schedule");
+}
+
+fn quota(per_second: u32, burst: u32) -> Quota {
+    Quota::new(Rate::per_second(per_second), burst).expect("valid")
+}
+
+/// A limiter of `burst` at one a second of which `left` tokens are left.
+fn limiter(burst: u32, left: u32) -> Arc<Limiter> {
+    let limiter = Limiter::new(quota(1, burst));
+    limiter.try_acquire(NOW, burst - left).expect("the bucket is full");
+    Arc::new(limiter)
+}
+
+fn spawn<T: 'static>(
+    limiter: &Arc<Limiter>,
+    work: impl FnOnce(&Limiter) -> T + 'static,
+) -> JoinHandle<T> {
+    let limiter = Arc::clone(limiter);
+    thread::spawn(move || work(&limiter))
+}
+
+/// How many of `asks` single tokens are granted.
+fn take(limiter: &Limiter, asks: u32) -> u32 {
+    (0..asks).map(|_| u32::from(limiter.try_acquire(NOW, 1).is_ok())).sum()
+}
+
+// Mutant: `compare_exchange` as a load and a store.
+#[test]
+fn two_threads_take_exactly_the_burst() {
+    explore(|| {
+        let limiter = limiter(2, 2);
+        let other = spawn(&limiter, |limiter| take(limiter, 2));
+        let taken = take(&limiter, 1) + other.join().expect("no panic");
+        assert_eq!(taken, 2);
+        assert_eq!(limiter.available(NOW), 0);
+    });
+}
+
+// Mutant: `update` ignores that the exchange failed.
+#[test]
+fn three_threads_take_one_token_once() {
+    explore(|| {
+        let limiter = limiter(1, 1);
+        let others = [0, 1].map(|_| spawn(&limiter, |limiter| take(limiter, 1)));
+        let mut taken = take(&limiter, 1);
+        for other in others {
+            taken += other.join().expect("no panic");
+        }
+        assert_eq!(taken, 1);
+    });
+}
+
+// Mutant: `refund` as a load and a store.
+#[test]
+fn what_is_given_back_while_others_take_is_not_lost() {
+    explore(|| {
+        let limiter = limiter(3, 1);
+        let other = spawn(&limiter, |limiter| limiter.refund(1));
+        let reserved = limiter.reserve(NOW, 1).expect("within the burst");
+        assert_eq!(reserved.ready_at(), NOW);
+        other.join().expect("no panic");
+        assert_eq!(limiter.available(NOW), 1);
+        limiter.cancel(reserved);
+        assert_eq!(limiter.available(NOW), 2);
+    });
+}
+
+// Mutant: `set_quota` that moves the word with a store; or without counting the level anew.
+#[test]
+fn a_change_of_quota_grants_nobody_a_fresh_burst() {
+    for (per_second, burst) in [(1000, 3), (1, 9), (1000, 9)] {
+        explore(move || {
+            let limiter = limiter(3, 1);
+            let other = spawn(&limiter, move |limiter| {
+                limiter.set_quota(NOW, quota(per_second, burst)).expect("nobody else is at it");
+            });
+            let mut taken = take(&limiter, 2);
+            other.join().expect("no panic");
+            assert_eq!(limiter.quota(), quota(per_second, burst));
+            taken += take(&limiter, 2);
+            assert_eq!(taken, 1);
+        });
+    }
+}
+
+// Mutant: `update` without the check that the slot belongs to the word.
+#[test]
+fn whoever_looks_during_changes_sees_one_quota_with_its_own_level() {
+    explore(|| {
+        let limiter = limiter(1, 0);
+        let other = spawn(&limiter, |limiter| {
+            for next in [quota(10, 1), Quota::new(Rate::per_minute(1), 2).expect("valid")] {
+                limiter.set_quota(NOW, next).expect("nobody else is at it");
+            }
+        });
+        assert_eq!(limiter.available(NOW), 0);
+        match limiter.try_acquire(NOW, 1) {
+            Err(Refusal::NotYet { until }) => {
+                assert!([millis(100), secs(1), secs(60)].map(at).contains(&until), "{until:?}");
+            }
+            other => panic!("there is no token: {other:?}"),
+        }
+        other.join().expect("no panic");
+        assert_eq!(limiter.available(at(secs(60))), 1);
+    });
+}
+
+// Mutant: `set_quota` that goes ahead although a change is under way; or forgets to say it is done.
+#[test]
+fn of_two_changes_one_is_the_last_and_nobody_waits() {
+    explore(|| {
+        let (ours, theirs) = (quota(10, 4), quota(100, 5));
+        let limiter = limiter(3, 2);
+        let other = spawn(&limiter, move |limiter| limiter.set_quota(NOW, theirs).is_ok());
+        let ours_made = limiter.set_quota(NOW, ours).is_ok();
+        let theirs_made = other.join().expect("no panic");
+        assert!(ours_made || theirs_made, "neither");
+        let last = limiter.quota();
+        assert!((last == ours && ours_made) || (last == theirs && theirs_made), "{last:?}");
+        assert_eq!(limiter.available(NOW), 2);
+        // Two seconds fill either.
+        assert_eq!(limiter.available(at(secs(2))), last.burst());
+
+        // It can be changed again, and again.
+        for next in [quota(1, 3), quota(2, 6)] {
+            limiter.set_quota(NOW, next).expect("nobody else is at it");
+            assert_eq!((limiter.quota(), limiter.available(NOW)), (next, 2));
+        }
+    });
+}
+
+// Mutant: as before, for a change that others overtake until its slot looks as it did.
+#[test]
+fn a_change_overtaken_by_others_leaves_nobody_waiting() {
+    // Every schedule is too many; two switches away from a running thread are enough.
+    let mut loom = loom::model::Builder::new();
+    loom.preemption_bound = Some(2);
+    explore_with(loom, || {
+        let (first, late) = (quota(1, 3), quota(10, 4));
+        let limiter = limiter(3, 2);
+        let other = spawn(&limiter, move |limiter| limiter.set_quota(NOW, late).is_ok());
+        let mut made = vec![first];
+        for (now, next) in (1..).zip([quota(2, 3), quota(3, 3), first]) {
+            if limiter.set_quota(at(millis(now)), next).is_ok() {
+                made.push(next);
+            }
+        }
+        assert!(limiter.available(NOW) <= 2);
+        if other.join().expect("no panic") {
+            made.push(late);
+        }
+        assert!(made.contains(&limiter.quota()), "{:?}", limiter.quota());
+        limiter.set_quota(NOW, quota(7, 7)).expect("nobody else is at it");
+        assert_eq!(limiter.quota(), quota(7, 7));
+    });
+}
+
+// Mutant: `pause_until` stores what it is told.
+#[test]
+fn of_two_pauses_the_longer_holds() {
+    explore(|| {
+        let limiter = limiter(3, 3);
+        let other = spawn(&limiter, |limiter| limiter.pause_until(at(secs(20))));
+        limiter.pause_until(at(secs(10)));
+        other.join().expect("no panic");
+        assert_eq!(limiter.available(at(millis(19_999))), 0);
+        assert_eq!(limiter.available(at(secs(20))), 1);
+    });
+}
+
+// Mutant: a charge that does not look at the pause.
+#[test]
+fn after_a_pause_nothing_is_taken_however_it_met_others() {
+    explore(|| {
+        let limiter = limiter(3, 2);
+        let other = spawn(&limiter, |limiter| {
+            limiter.pause_until(at(secs(20)));
+            // In force for whoever set it, first of all.
+            assert_eq!(take(limiter, 1), 0);
+        });
+        let taken = take(&limiter, 2);
+        other.join().expect("no panic");
+        assert!(taken <= 2);
+        assert_eq!(limiter.available(at(millis(19_999))), 0);
+        assert_eq!(limiter.available(at(secs(20))), 1);
+    });
+}
+
+// Mutant: a pause that another quota counts anew from now, not from its end.
+#[test]
+fn a_pause_outlasts_a_change_of_quota() {
+    for first_pause in [0, 5] {
+        explore(move || {
+            let limiter = limiter(3, 2);
+            limiter.pause_until(at(secs(first_pause)));
+            let other = spawn(&limiter, |limiter| limiter.pause_until(at(secs(20))));
+            limiter.set_quota(at(secs(6)), quota(10, 5)).expect("nobody else is at it");
+            other.join().expect("no panic");
+            assert_eq!(limiter.available(at(millis(19_999))), 0);
+            assert_eq!(limiter.available(at(secs(20))), 1);
+        });
+    }
+}
