@@ -1,7 +1,10 @@
 //! How long to wait before a retry: a pure function of (retry number, previous delay, sample).
 
+mod growth;
+
 use core::time::Duration;
 
+use self::growth::grow;
 use crate::config::ConfigError;
 use crate::ratio::{Ratio, low_half};
 use crate::time::saturating_nanos;
@@ -281,72 +284,6 @@ pub(crate) const fn draw(low: u64, high: u64, sample: u64) -> u64 {
     low + low_half((width * sample as u128) >> 64)
 }
 
-/// `base · factorᵉˣᵖᵒⁿᵉⁿᵗ`, rounded up, at most `u64::MAX`.
-const fn grow(base: u64, factor: Ratio, exponent: u32) -> u64 {
-    const DOUBLE: u32 = 2 * Ratio::ONE.as_ppm();
-    const SAME: u32 = Ratio::ONE.as_ppm();
-    if base == 0 {
-        return 0;
-    }
-    match factor.as_ppm() {
-        SAME => base,
-        DOUBLE if exponent <= base.leading_zeros() => base << exponent,
-        DOUBLE => u64::MAX,
-        _ => Power::of(factor, exponent).times(base),
-    }
-}
-
-/// A number of at least 1 as `mantissa · 2^exponent`, the mantissa's top bit set.
-#[derive(Clone, Copy)]
-struct Power {
-    mantissa: u64,
-    exponent: i64,
-}
-
-impl Power {
-    const ONE: Self = Self { mantissa: 1 << 63, exponent: -63 };
-
-    /// `factor^exponent` by repeated squaring, each product rounded down.
-    const fn of(factor: Ratio, mut exponent: u32) -> Self {
-        let mut square = Self::normalized(factor.to_fixed_point(), -64);
-        let mut power = Self::ONE;
-        while exponent > 0 {
-            if exponent & 1 == 1 {
-                power = power.product(square);
-            }
-            square = square.product(square);
-            exponent >>= 1;
-        }
-        power
-    }
-
-    const fn product(self, other: Self) -> Self {
-        // OK because factors are below 2^13 and exponents below 2^32: the sum stays below 2^46.
-        let exponent = self.exponent + other.exponent;
-        Self::normalized(self.mantissa as u128 * other.mantissa as u128, exponent)
-    }
-
-    const fn normalized(wide: u128, exponent: i64) -> Self {
-        let shift = wide.leading_zeros();
-        let mantissa = low_half((wide << shift) >> 64);
-        Self { mantissa, exponent: exponent + 64 - shift as i64 }
-    }
-
-    /// The product with `base`, rounded up: what was lost in rounding down comes back.
-    const fn times(self, base: u64) -> u64 {
-        let wide = self.mantissa as u128 * base as u128;
-        // base >= 1 and the mantissa is at least 2^63, so from exponent 1 on it does not fit.
-        if self.exponent > 0 {
-            return u64::MAX;
-        }
-        // self >= 1, so the exponent is at least -63 and the shift below 64.
-        let shift = self.exponent.unsigned_abs();
-        let whole = wide >> shift;
-        let up = (whole << shift != wide) as u128;
-        if whole + up > u64::MAX as u128 { u64::MAX } else { low_half(whole + up) }
-    }
-}
-
 const fn min(a: u64, b: u64) -> u64 {
     if a < b { a } else { b }
 }
@@ -354,58 +291,12 @@ const fn min(a: u64, b: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
-
-    #[test]
-    fn powers_of_simple_factors_are_exact() {
-        for (ppm, exponent, base, expected) in [
-            (1_500_000, 0, 1_000, 1_000),
-            (1_500_000, 1, 1_000, 1_500),
-            (1_500_000, 3, 1_000, 3_375),
-            (1_500_000, 40, 1 << 40, 3_u64.pow(40)),
-            (3_000_000, 40, 1, 3_u64.pow(40)),
-            (3_000_000, 41, 1, u64::MAX),
-            (10_000_000, 19, 1, 10_u64.pow(19)),
-            (1_000_001, 1, 1_000_000, 1_000_001),
-            (4_294_967_295, u32::MAX, 1, u64::MAX),
-            (4_294_967_295, u32::MAX, u64::MAX, u64::MAX),
-            (1_000_001, u32::MAX, 1, u64::MAX),
-        ] {
-            let grown = grow(base, Ratio::ppm(ppm), exponent);
-            let close = expected.abs_diff(grown) <= expected >> 50;
-            assert!(close, "{base} * {ppm} ppm ^ {exponent} = {grown}, not {expected}");
-        }
-    }
 
     #[test]
     fn a_draw_reaches_both_ends_and_never_wraps() {
         for (low, high) in [(0, 0), (5, 5), (0, u64::MAX), (u64::MAX, u64::MAX), (7, 9)] {
             assert_eq!(draw(low, high, 0), low);
             assert_eq!(draw(low, high, u64::MAX), high);
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn growth_follows_exact_stepping(
-            base in 0..=u64::MAX,
-            ppm in 1_000_000..=u32::MAX,
-            exponent in 0..64_u32,
-        ) {
-            // A naive model in 64 fractional bits, stepping and stopping at the range's end.
-            let mut exact = u128::from(base) << 32;
-            for _ in 0..exponent {
-                exact = exact / 1_000_000 * u128::from(ppm)
-                    + exact % 1_000_000 * u128::from(ppm) / 1_000_000;
-                if exact >> 32 > u128::from(u64::MAX) {
-                    exact = u128::from(u64::MAX) << 32;
-                    break;
-                }
-            }
-            let expected = u64::try_from(exact >> 32).expect("stopped at the end");
-            let grown = grow(base, Ratio::ppm(ppm), exponent);
-            let tolerance = (expected >> 24).max(2);
-            prop_assert!(grown.abs_diff(expected) <= tolerance, "{grown} is not {expected}");
         }
     }
 }
