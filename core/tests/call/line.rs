@@ -12,7 +12,8 @@ use holdoff::{
 use crate::common::{at, secs};
 use crate::timer::ManualTimer;
 
-/// A line whose head is free from `free_at` on, and in which one change is announced, at `changed_at`.
+/// A line whose head is free from `free_at` on, and in which one change is announced, at
+/// `changed_at`.
 struct Line<'a> {
     timer: &'a ManualTimer,
     free_at: Instant,
