@@ -107,7 +107,10 @@ proptest! {
         quota in any_quota(),
         seed: u64,
         answers in prop::collection::vec(
-            (between(Duration::ZERO, secs(2)), prop::result::maybe_ok_weighted(0.2, Just(()), any_failure())),
+            (
+                between(Duration::ZERO, secs(2)),
+                prop::result::maybe_ok_weighted(0.2, Just(()), any_failure()),
+            ),
             1..8,
         ),
     ) {
@@ -138,7 +141,10 @@ proptest! {
         quota in any_quota(),
         seed: u64,
         answers in prop::collection::vec(
-            (between(Duration::ZERO, secs(9)), prop::result::maybe_ok_weighted(0.1, Just(()), any_failure())),
+            (
+                between(Duration::ZERO, secs(9)),
+                prop::result::maybe_ok_weighted(0.1, Just(()), any_failure()),
+            ),
             1..8,
         ),
     ) {
