@@ -12,16 +12,20 @@
 //!        poll: backoff
 //! ```
 
+mod decision;
+mod event;
 mod step;
 
 use core::time::Duration;
 
+pub use self::event::{Event, Observation, Observer};
 pub use self::step::{Attempt, DelaySource, Step, Stop};
-use crate::backoff::draw;
+use crate::breaker::{CircuitBreaker, CircuitOpen, Permit};
+use crate::budget::{Charge, RetryBudget};
 use crate::limiter::{Limiter, Refusal};
 use crate::outcome::{Class, Failure, Hint, Outcome, Safety, Sent};
-use crate::policy::{HintSpread, Policy, UnhintedThrottle};
-use crate::time::{Instant, saturating_nanos};
+use crate::policy::Policy;
+use crate::time::Instant;
 
 /// One logical call in flight: decides everything, does nothing.
 ///
@@ -42,62 +46,141 @@ use crate::time::{Instant, saturating_nanos};
 /// assert_eq!(timeout, Some(Duration::from_secs(20)));
 ///
 /// let hint = Hint::after(Duration::from_secs(5));
-/// call.record(now, Outcome::Failure(Failure::throttled().with_hint(hint)));
+/// call.record(now, Outcome::Failure(Failure::throttled().with_hint(hint)), || 0);
 /// let Step::Backoff { until, .. } = call.poll(now, || 0) else { panic!() };
 /// assert_eq!(until, now.saturating_add(Duration::from_secs(5)));
 ///
 /// let Step::Attempt(Attempt { number: 2, .. }) = call.poll(until, || 0) else { panic!() };
 /// let hint = Duration::from_secs(60);
-/// call.record(until, Outcome::Failure(Failure::throttled().with_hint(Hint::after(hint))));
+/// call.record(until, Outcome::Failure(Failure::throttled().with_hint(Hint::after(hint))), || 0);
 /// assert_eq!(call.poll(until, || 0), Step::Stop(Stop::HintTooLong { hint }));
 /// ```
 #[derive(Debug)]
 #[must_use = "a call does nothing until it is polled"]
-pub struct Call<'a> {
+pub struct Call<'a, const BUCKETS: usize = 0> {
     policy: &'a Policy,
-    limiter: Option<(&'a Limiter, u32)>,
+    parts: Parts<'a, BUCKETS>,
     safety: Safety,
     started: Instant,
-    deadline: Option<Instant>,
+    /// The end of time if there is none.
+    deadline: Instant,
     attempts: u32,
-    previous: Duration,
-    retry_after: Option<Duration>,
+    /// What an attempt takes from the limiter.
+    cost: u32,
+    /// The last delay of the own schedule (ns).
+    previous: u64,
     state: State,
+    /// Of the attempt in flight.
+    permit: Option<Permit<'a, BUCKETS>>,
+    /// For the retry that is decided and not yet sent.
+    charge: Option<Charge<'a>>,
+}
+
+/// What a call shares with others.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Parts<'a, const BUCKETS: usize> {
+    pub(crate) breaker: Option<&'a CircuitBreaker<BUCKETS>>,
+    pub(crate) budget: Option<&'a RetryBudget>,
+    pub(crate) limiter: Option<&'a Limiter>,
+    pub(crate) observer: Option<&'a dyn Observer>,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum State {
     Done,
-    Failed { failure: Failure, at: Instant },
+    Failed { hint: Hint, class: Class, sent: Sent, at: Instant },
     InFlight,
     Ready { not_before: Instant, source: DelaySource },
-    Stopped(Stop),
+    Stopped { stop: Stop, retry_after: Option<Duration> },
+}
+
+/// A stop, and how long from then until another attempt could make sense.
+#[derive(Clone, Copy)]
+struct Stopped {
+    stop: Stop,
+    retry_after: Option<Duration>,
+}
+
+impl Stopped {
+    const fn until(stop: Stop, retry_after: Option<Duration>) -> Self {
+        Self { stop, retry_after }
+    }
+}
+
+impl From<Stop> for Stopped {
+    fn from(stop: Stop) -> Self {
+        Self::until(stop, None)
+    }
 }
 
 impl<'a> Call<'a> {
     /// A call that starts now; its deadline counts from here.
     pub const fn new(policy: &'a Policy, safety: Safety, now: Instant) -> Self {
+        let parts = Parts { breaker: None, budget: None, limiter: None, observer: None };
+        Self::with_parts(policy, safety, now, parts)
+    }
+
+    /// The same call, each attempt of which `breaker` must admit.
+    pub fn with_breaker<const BUCKETS: usize>(
+        self,
+        breaker: &'a CircuitBreaker<BUCKETS>,
+    ) -> Call<'a, BUCKETS> {
+        let Parts { budget, limiter, observer, .. } = self.parts;
+        let parts = Parts { breaker: Some(breaker), budget, limiter, observer };
+        Call::with_parts(self.policy, self.safety, self.started, parts)
+    }
+}
+
+impl<'a, const BUCKETS: usize> Call<'a, BUCKETS> {
+    pub(crate) const fn with_parts(
+        policy: &'a Policy,
+        safety: Safety,
+        now: Instant,
+        parts: Parts<'a, BUCKETS>,
+    ) -> Self {
         let deadline = match policy.deadline() {
-            Some(deadline) => Some(now.saturating_add(deadline)),
-            None => None,
+            Some(deadline) => now.saturating_add(deadline),
+            None => Instant::MAX,
         };
         Self {
             policy,
-            limiter: None,
+            parts,
             safety,
             started: now,
             deadline,
             attempts: 0,
-            previous: Duration::ZERO,
-            retry_after: None,
+            cost: 1,
+            previous: 0,
             // Ready whatever the clock says next: it may step back.
             state: State::Ready { not_before: Instant::EPOCH, source: DelaySource::Schedule },
+            permit: None,
+            charge: None,
         }
     }
 
+    /// The same call, each retry of which is taken out of `budget`.
+    pub const fn with_budget(mut self, budget: &'a RetryBudget) -> Self {
+        self.parts.budget = Some(budget);
+        self
+    }
+
+    /// The same call, each attempt of which costs `cost` tokens of its limiter, if it has one.
+    /// Costs 1 if not set.
+    pub const fn with_cost(mut self, cost: u32) -> Self {
+        self.cost = cost;
+        self
+    }
+
     /// The same call, each attempt of which takes `cost` tokens from `limiter` first.
-    pub const fn with_limiter(self, limiter: &'a Limiter, cost: u32) -> Self {
-        Self { limiter: Some((limiter, cost)), ..self }
+    pub const fn with_limiter(mut self, limiter: &'a Limiter, cost: u32) -> Self {
+        self.parts.limiter = Some(limiter);
+        self.with_cost(cost)
+    }
+
+    /// The same call, `observer` being told what happens.
+    pub fn with_observer(mut self, observer: &'a dyn Observer) -> Self {
+        self.parts.observer = Some(observer);
+        self
     }
 
     /// What to do next.
@@ -109,14 +192,10 @@ impl<'a> Call<'a> {
     pub fn poll(&mut self, now: Instant, sample: impl FnOnce() -> u64) -> Step {
         match self.state {
             State::Done => Step::Done,
-            State::Failed { failure, at } => match self.delay(now.max(at), failure, sample) {
-                Ok((delay, source)) => {
-                    let until = now.max(at).saturating_add(delay);
-                    self.state = State::Ready { not_before: until, source };
-                    Step::Backoff { until, source }
-                }
-                Err(stop) => self.stop(stop),
-            },
+            State::Failed { hint, class, sent, at } => {
+                // Not before the failure, should the clock have stepped back.
+                self.decide(now.max(at), Failure { class, hint, sent }, sample)
+            }
             State::InFlight => Step::Attempt(self.attempt(now)),
             State::Ready { not_before, source }
                 if now < not_before && !self.is_past_deadline(now) =>
@@ -124,33 +203,41 @@ impl<'a> Call<'a> {
                 Step::Backoff { until: not_before, source }
             }
             State::Ready { .. } => self.start(now),
-            State::Stopped(stop) => Step::Stop(stop),
+            State::Stopped { stop, .. } => Step::Stop(stop),
         }
     }
 
     /// Reports what the attempt in flight came to. Ignored if there is none.
     ///
     /// A throttled failure with a hint also pauses the limiter for as long (at most `max_hint`), so
-    /// that other callers do not find out one by one.
+    /// that other callers do not find out one by one. `sample` as for [`poll`](Self::poll), to
+    /// spread the open period of a breaker that trips.
     #[inline]
-    pub fn record(&mut self, now: Instant, outcome: Outcome) {
+    pub fn record(&mut self, now: Instant, outcome: Outcome, sample: impl FnOnce() -> u64) {
         if !matches!(self.state, State::InFlight) {
             return;
         }
-        self.state = match outcome {
-            Outcome::Ignored => State::Stopped(Stop::Permanent),
-            Outcome::Success => State::Done,
+        self.tell_breaker(now, outcome, sample);
+        match outcome {
+            Outcome::Ignored => {
+                self.stop(now, Stop::Permanent.into());
+            }
+            Outcome::Success => {
+                self.state = State::Done;
+                self.tell(now, Event::Success);
+            }
             Outcome::Failure(failure) => {
                 self.pause_others(now, failure);
-                State::Failed { failure, at: now }
+                let Failure { class, hint, sent } = failure;
+                self.state = State::Failed { hint, class, sent, at: now };
             }
-        };
+        }
     }
 
     /// Reports that the attempt in flight was cut off by its timeout: a transient failure of a
     /// request that may have been processed.
-    pub fn record_timeout(&mut self, now: Instant) {
-        self.record(now, Outcome::Failure(Failure::transient()));
+    pub fn record_timeout(&mut self, now: Instant, sample: impl FnOnce() -> u64) {
+        self.record(now, Outcome::Failure(Failure::transient()), sample);
     }
 
     /// Attempts started so far.
@@ -161,8 +248,8 @@ impl<'a> Call<'a> {
 
     /// When the call must be over.
     #[must_use]
-    pub const fn deadline(&self) -> Option<Instant> {
-        self.deadline
+    pub fn deadline(&self) -> Option<Instant> {
+        self.policy.deadline().map(|_| self.deadline)
     }
 
     /// The time since the call started.
@@ -178,7 +265,10 @@ impl<'a> Call<'a> {
     /// from the stop, and `None` if the wait was over by then.
     #[must_use]
     pub const fn retry_after(&self) -> Option<Duration> {
-        self.retry_after
+        match self.state {
+            State::Stopped { retry_after, .. } => retry_after,
+            _ => None,
+        }
     }
 
     /// Whether the next poll at `now` may have to wait for the limiter: a driver with a queue takes
@@ -186,11 +276,13 @@ impl<'a> Call<'a> {
     /// [`Step::Throttled`].
     #[must_use]
     pub fn wants_permit(&self, now: Instant) -> bool {
-        match (self.state, self.limiter) {
-            (State::Ready { not_before, .. }, Some((limiter, cost))) if not_before <= now => {
-                // What is free, too late or can never be admitted does not stand in line to hear
-                // it.
-                cost > 0 && !self.is_past_deadline(now) && cost <= limiter.quota().burst()
+        match (self.state, self.parts.limiter) {
+            (State::Ready { not_before, .. }, Some(limiter)) if not_before <= now => {
+                // What is free, too late or refused anyhow does not stand in line to hear it.
+                self.cost > 0
+                    && self.cost <= limiter.quota().burst()
+                    && !self.is_past_deadline(now)
+                    && self.parts.breaker.is_none_or(|breaker| breaker.peek(now).is_ok())
             }
             _ => false,
         }
@@ -198,28 +290,60 @@ impl<'a> Call<'a> {
 
     #[inline]
     fn start(&mut self, now: Instant) -> Step {
-        self.retry_after = None; // Whatever was to be waited for is over.
         if self.is_past_deadline(now) {
-            return self.stop(Stop::Deadline);
+            return self.stop(now, Stop::Deadline.into());
         }
-        if let Some((limiter, cost)) = self.limiter {
-            match limiter.try_acquire(now, cost) {
+        // Fail fast, and without waiting in a line first; takes nothing.
+        if let Some(Err(open)) = self.parts.breaker.map(|breaker| breaker.peek(now)) {
+            return self.refused(now, open);
+        }
+        if let Some(limiter) = self.parts.limiter {
+            match limiter.try_acquire(now, self.cost) {
                 Ok(()) => {}
-                Err(Refusal::Never { burst }) => return self.stop(Stop::CostTooHigh { burst }),
-                Err(Refusal::NotYet { until }) if self.is_past_deadline(until) => {
-                    self.retry_after = Some(until.saturating_duration_since(now));
-                    return self.stop(Stop::Deadline);
+                Err(Refusal::Never { burst }) => {
+                    return self.stop(now, Stop::CostTooHigh { burst }.into());
                 }
-                Err(Refusal::NotYet { until }) => return Step::Throttled { until },
+                Err(Refusal::NotYet { until }) if self.is_past_deadline(until) => {
+                    let wait = until.saturating_duration_since(now);
+                    return self.stop(now, Stopped::until(Stop::Deadline, Some(wait)));
+                }
+                Err(Refusal::NotYet { until }) => {
+                    self.tell(now, Event::Throttled { until });
+                    return Step::Throttled { until };
+                }
             }
+        }
+        // Only now, so that no probe waits at the limiter.
+        match self.parts.breaker.map(|breaker| breaker.try_acquire(now)) {
+            None => {}
+            Some(Ok(permit)) => self.permit = Some(permit),
+            Some(Err(open)) => {
+                if let Some(limiter) = self.parts.limiter {
+                    limiter.refund(self.cost);
+                }
+                return self.refused(now, open);
+            }
+        }
+        match self.charge.take() {
+            Some(charge) => charge.spend(),
+            None => self.parts.budget.into_iter().for_each(RetryBudget::deposit),
         }
         self.state = State::InFlight;
         self.attempts += 1; // OK: at most `max_attempts`, a u32.
+        let is_probe = self.permit.as_ref().is_some_and(Permit::is_probe);
+        self.tell(now, Event::Attempt { is_probe });
         Step::Attempt(self.attempt(now))
     }
 
+    fn refused(&mut self, now: Instant, open: CircuitOpen) -> Step {
+        let CircuitOpen { retry_at } = open;
+        let wait = retry_at.map(|at| at.saturating_duration_since(now));
+        let stop = Stop::CircuitOpen { retry_at: retry_at.unwrap_or(Instant::MAX) };
+        self.stop(now, Stopped::until(stop, wait))
+    }
+
     fn attempt(&self, now: Instant) -> Attempt {
-        let left = self.deadline.map(|deadline| deadline.saturating_duration_since(now));
+        let left = self.deadline().map(|deadline| deadline.saturating_duration_since(now));
         let timeout = match (self.policy.attempt_timeout(), left) {
             (Some(timeout), Some(left)) => Some(timeout.min(left)),
             (timeout, left) => timeout.or(left),
@@ -227,91 +351,10 @@ impl<'a> Call<'a> {
         Attempt { number: self.attempts, timeout }
     }
 
-    /// How long to wait before the next attempt, or why there is none.
-    #[cold]
-    fn delay(
-        &mut self,
-        now: Instant,
-        failure: Failure,
-        sample: impl FnOnce() -> u64,
-    ) -> Result<(Duration, DelaySource), Stop> {
-        let hint = failure.hint.delay();
-        self.retry_after = hint;
-        match failure.class {
-            Class::Permanent => return Err(Stop::Permanent),
-            Class::Quota => return Err(Stop::Quota),
-            Class::Throttled if self.stops_unhinted(failure) => return Err(Stop::Quota),
-            Class::Throttled | Class::Transient => {}
-        }
-        if self.safety == Safety::NonIdempotent && failure.sent == Sent::Maybe {
-            return Err(Stop::NotIdempotent);
-        }
-        if self.attempts >= self.policy.max_attempts().get() {
-            return Err(Stop::Attempts);
-        }
-        if self.is_past_deadline(now) {
-            return Err(Stop::Deadline);
-        }
-        match hint {
-            Some(delay) => self.hinted(now, failure.hint, delay, sample),
-            None => self.scheduled(now, failure.class, sample),
-        }
-    }
-
-    fn hinted(
-        &self,
-        now: Instant,
-        hint: Hint,
-        delay: Duration,
-        sample: impl FnOnce() -> u64,
-    ) -> Result<(Duration, DelaySource), Stop> {
-        let earliest = now.saturating_add(delay);
-        if delay > self.policy.max_hint() || self.is_past_deadline(earliest) {
-            return Err(Stop::HintTooLong { hint: delay });
-        }
-        let envelope = self.policy.backoff().envelope(self.attempts);
-        let width = match (self.policy.hint_spread(), hint) {
-            (HintSpread::Envelope, _) => envelope,
-            (HintSpread::EnvelopeOrGranularity, Hint::After { granularity, .. }) => {
-                envelope.max(granularity)
-            }
-            (HintSpread::EnvelopeOrGranularity | HintSpread::None, _) => Duration::ZERO,
-        };
-        // The spread is cut rather than the retry given up: the last start is just before the end.
-        let room = self.deadline.unwrap_or(Instant::MAX).as_nanos() - earliest.as_nanos();
-        let width = saturating_nanos(width).min(room.saturating_sub(1));
-        let spread = Duration::from_nanos(draw(0, width, sample()));
-        Ok((delay.saturating_add(spread), DelaySource::Hint))
-    }
-
-    fn scheduled(
-        &mut self,
-        now: Instant,
-        class: Class,
-        sample: impl FnOnce() -> u64,
-    ) -> Result<(Duration, DelaySource), Stop> {
-        let backoff = match (class, self.policy.unhinted_throttle()) {
-            (Class::Throttled, UnhintedThrottle::Backoff(backoff)) => backoff,
-            _ => self.policy.backoff(),
-        };
-        let delay = backoff.delay(self.attempts, self.previous, sample());
-        self.previous = delay;
-        if self.is_past_deadline(now.saturating_add(delay)) {
-            self.retry_after = Some(delay);
-            return Err(Stop::Deadline);
-        }
-        Ok((delay, DelaySource::Schedule))
-    }
-
-    /// Nothing at all about when to come back may mean a spending limit; zero or garbage does not.
-    fn stops_unhinted(&self, failure: Failure) -> bool {
-        failure.hint == Hint::Absent && *self.policy.unhinted_throttle() == UnhintedThrottle::Stop
-    }
-
     fn pause_others(&self, now: Instant, failure: Failure) {
-        match (failure.class, failure.hint.delay(), self.limiter) {
+        match (failure.class, failure.hint.delay(), self.parts.limiter) {
             // An endless hint is no time to come back, and must not stop everybody for ever.
-            (Class::Throttled, Some(delay), Some((limiter, _))) if delay < Duration::MAX => {
+            (Class::Throttled, Some(delay), Some(limiter)) if delay < Duration::MAX => {
                 limiter.pause_until(now.saturating_add(delay.min(self.policy.max_hint())));
             }
             _ => {}
@@ -321,11 +364,44 @@ impl<'a> Call<'a> {
     /// Whether `start` is too late: at or after the deadline, or at the end of time, which is
     /// never.
     fn is_past_deadline(&self, start: Instant) -> bool {
-        self.deadline.unwrap_or(Instant::MAX) <= start
+        self.deadline <= start
     }
 
-    const fn stop(&mut self, stop: Stop) -> Step {
-        self.state = State::Stopped(stop);
+    fn tell_breaker(&mut self, now: Instant, outcome: Outcome, sample: impl FnOnce() -> u64) {
+        let Some(permit) = self.permit.take() else { return };
+        let change = match outcome {
+            Outcome::Success => permit.success(now, sample),
+            Outcome::Failure(Failure { class: Class::Transient, .. }) => {
+                permit.failure(now, sample)
+            }
+            // The caller's own mistakes and limits say nothing about the service's health.
+            Outcome::Failure(_) | Outcome::Ignored => {
+                permit.neutral();
+                None
+            }
+        };
+        if let Some(change) = change {
+            self.tell(now, Event::Breaker(change));
+        }
+    }
+
+    #[inline]
+    fn tell(&self, now: Instant, event: Event) {
+        if let Some(observer) = self.parts.observer {
+            observer.on_event(&Observation {
+                event,
+                attempts: self.attempts,
+                elapsed: self.elapsed(now),
+                now,
+            });
+        }
+    }
+
+    fn stop(&mut self, now: Instant, stopped: Stopped) -> Step {
+        let Stopped { stop, retry_after } = stopped;
+        self.state = State::Stopped { stop, retry_after };
+        self.charge = None;
+        self.tell(now, Event::Stop(stop));
         Step::Stop(stop)
     }
 }

@@ -21,16 +21,28 @@ pub enum ConfigError {
     AttemptTimeoutZero,
     /// The first delay is longer than the longest one.
     BaseAboveMax,
+    /// A breaker's rule can never trip it, or always does.
+    BreakerRule,
+    /// A budget must hold at least its reserve and 1 retry, and at most 68,719.
+    BudgetCapacity,
     /// A burst of zero admits nothing, ever.
     BurstZero,
     /// A factor below 1 makes delays shrink.
     FactorBelowOne,
+    /// A probe that holds its slot for no time does not hold it.
+    LeaseZero,
     /// `max_attempts` counts the first call, so it is at least 1.
     MaxAttemptsZero,
     /// The shortest delay is longer than the longest one.
     MinAboveMax,
+    /// A breaker must stay open for some time, and for no longer than its maximum, at most 49 days.
+    OpenPeriod,
+    /// The number of probes that close a breaker is out of range.
+    Probes,
     /// A rate of no tokens, or of tokens per no time.
     RateZero,
+    /// A share of something cannot be more than all of it.
+    RatioAboveOne,
     /// Refilling the whole burst takes longer than 2⁵⁵ ns (about 417 days).
     RefillTooLong,
 }
@@ -42,11 +54,25 @@ impl ConfigError {
         match self {
             Self::AttemptTimeoutZero => "attempt timeout must not be zero",
             Self::BaseAboveMax => "base delay must not exceed the maximum delay",
+            Self::BreakerRule => {
+                "breaker must trip on at least 1 failure in a row, or on a share above 0 and at \
+                 most 1 of at least 1 of at most 32 outcomes"
+            }
+            Self::BudgetCapacity => {
+                "budget capacity must be 1 to 68719 retries and at least the reserve"
+            }
             Self::BurstZero => "burst must be at least 1",
             Self::FactorBelowOne => "backoff factor must be at least 1",
+            Self::LeaseZero => "probe lease must not be zero",
             Self::MaxAttemptsZero => "max_attempts counts the first call and must be at least 1",
             Self::MinAboveMax => "minimum delay must not exceed the maximum delay",
+            Self::OpenPeriod => {
+                "open period must be above zero and at most the maximum open period, which must \
+                 be at most 49 days"
+            }
+            Self::Probes => "number of probes must be 1 to 15",
             Self::RateZero => "rate must be at least one token in a time above zero",
+            Self::RatioAboveOne => "ratio must be at most 1",
             Self::RefillTooLong => "refilling the burst must take at most 2^55 ns (417 days)",
         }
     }

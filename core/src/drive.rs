@@ -31,7 +31,12 @@ pub struct GaveUp<E> {
 }
 
 impl<E> GaveUp<E> {
-    const fn new(call: &Call<'_>, now: Instant, stop: Stop, last: Option<E>) -> Self {
+    const fn new<const BUCKETS: usize>(
+        call: &Call<'_, BUCKETS>,
+        now: Instant,
+        stop: Stop,
+        last: Option<E>,
+    ) -> Self {
         Self {
             last,
             stop,
@@ -118,10 +123,10 @@ impl<Q: Queue> Queue for &Q {
 /// [`GaveUp`] with the reason and the last error.
 ///
 /// See [`run_blocking`] for an example; `holdoff-tokio` and `holdoff-embassy` bring the timers.
-pub async fn run<'a, O, T, E, F: Future<Output = O>>(
+pub async fn run<'a, const BUCKETS: usize, O, T, E, F: Future<Output = O>>(
     timer: &impl Timer,
     queue: &impl Queue,
-    begin: impl FnOnce(Instant) -> Call<'a>,
+    begin: impl FnOnce(Instant) -> Call<'a, BUCKETS>,
     mut random: impl FnMut() -> u64,
     mut classify: impl FnMut(O) -> Result<T, (Failure, E)>,
     mut operation: impl FnMut(Attempt) -> F,
@@ -143,18 +148,20 @@ pub async fn run<'a, O, T, E, F: Future<Output = O>>(
         match step {
             Step::Attempt(attempt) => {
                 let timeout = timer.sleep_until(ends_at(now, attempt));
-                let returned = before(operation(attempt), timeout).await;
+                let work = watched(&mut call, timer, || operation(attempt));
+                let running = running(&mut call, timer, work);
+                let returned = before(running, timeout).await;
                 now = timer.now();
                 match returned.map(&mut classify) {
                     Some(Ok(value)) => {
-                        call.record(now, Outcome::Success);
+                        call.record(now, Outcome::Success, &mut random);
                         return Ok(value);
                     }
                     Some(Err((failure, error))) => {
-                        call.record(now, Outcome::Failure(failure));
+                        call.record(now, Outcome::Failure(failure), &mut random);
                         last = Some(error);
                     }
-                    None => call.record_timeout(now),
+                    None => call.record_timeout(now, &mut random),
                 }
             }
             Step::Backoff { until, .. } => {
@@ -198,10 +205,10 @@ pub async fn run<'a, O, T, E, F: Future<Output = O>>(
 /// // The longest delays of full jitter from 1 s: 1 s and 2 s.
 /// assert_eq!(clock.get(), Instant::EPOCH.saturating_add(Duration::from_secs(3)));
 /// ```
-pub fn run_blocking<'a, O, T, E>(
+pub fn run_blocking<'a, const BUCKETS: usize, O, T, E>(
     clock: &impl Clock,
     mut sleep: impl FnMut(Duration),
-    begin: impl FnOnce(Instant) -> Call<'a>,
+    begin: impl FnOnce(Instant) -> Call<'a, BUCKETS>,
     mut random: impl FnMut() -> u64,
     mut classify: impl FnMut(O) -> Result<T, (Failure, E)>,
     mut operation: impl FnMut(Attempt) -> O,
@@ -212,15 +219,15 @@ pub fn run_blocking<'a, O, T, E>(
     loop {
         match call.poll(now, &mut random) {
             Step::Attempt(attempt) => {
-                let returned = operation(attempt);
+                let returned = watched(&mut call, clock, || operation(attempt));
                 now = clock.now();
                 match classify(returned) {
                     Ok(value) => {
-                        call.record(now, Outcome::Success);
+                        call.record(now, Outcome::Success, &mut random);
                         return Ok(value);
                     }
                     Err((failure, error)) => {
-                        call.record(now, Outcome::Failure(failure));
+                        call.record(now, Outcome::Failure(failure), &mut random);
                         last = Some(error);
                     }
                 }
@@ -238,6 +245,43 @@ pub fn run_blocking<'a, O, T, E>(
 
 fn ends_at(now: Instant, attempt: Attempt) -> Instant {
     attempt.timeout.map_or(Instant::MAX, |timeout| now.saturating_add(timeout))
+}
+
+/// What `work` gives, each poll of it [`watched`].
+async fn running<T, const BUCKETS: usize>(
+    call: &mut Call<'_, BUCKETS>,
+    clock: &impl Clock,
+    work: impl Future<Output = T>,
+) -> T {
+    let mut work = pin!(work);
+    poll_fn(|context| watched(call, clock, || work.as_mut().poll(context))).await
+}
+
+/// What `work` gives. Should it panic, the attempt has failed when it does: a panic speaks against
+/// the service as an error does, unlike being cancelled.
+fn watched<'c, 'a, C: Clock, T, const BUCKETS: usize>(
+    call: &'c mut Call<'a, BUCKETS>,
+    clock: &'c C,
+    work: impl FnOnce() -> T,
+) -> T {
+    struct Watch<'c, 'a, C: Clock, const BUCKETS: usize> {
+        call: &'c mut Call<'a, BUCKETS>,
+        clock: &'c C,
+        has_returned: bool,
+    }
+
+    impl<C: Clock, const BUCKETS: usize> Drop for Watch<'_, '_, C, BUCKETS> {
+        fn drop(&mut self) {
+            if !self.has_returned {
+                self.call.record_timeout(self.clock.now(), || 0);
+            }
+        }
+    }
+
+    let mut watch = Watch { call, clock, has_returned: false };
+    let returned = work();
+    watch.has_returned = true;
+    returned
 }
 
 /// What `work` gives, unless `limit` completes first.

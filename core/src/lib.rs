@@ -1,6 +1,6 @@
 //! Decides when to call a struggling service again, and when not to.
 //!
-//! Retry, backoff and rate limiting are usually wrappers around each other that know nothing of
+//! Retry, backoff, circuit breaking and rate limiting are usually wrappers that know nothing of
 //! each other: a server's hint bypasses the attempt cap, a retry runs past the deadline, everybody
 //! whom the server told "one second" returns in the same second. Here they are **one machine**: a
 //! [`Call`] is one logical call in flight, a driver asks it what to do next, does it, and reports
@@ -10,7 +10,7 @@
 //!          now, sample                  what to do next
 //! driver ─────────────▶ Call::poll   ──────────────────▶ Backoff, Throttled, Attempt, Done, Stop
 //!          outcome                      uses (shared, through &self)
-//!        ─────────────▶ Call::record ──────────────────▶ Limiter
+//!        ─────────────▶ Call::record ──────────────────▶ Limiter, CircuitBreaker, RetryBudget
 //! ```
 //!
 //! The driver owns the clock, the sleep, the random numbers and the wire; the machine owns every
@@ -22,7 +22,9 @@
 //! - [`Backoff`] and [`Jitter`]: a delay as a pure function, or as an iterator.
 //! - [`Outcome`], [`Failure`], [`Classify`]: what an attempt came to.
 //! - [`http`]: statuses, methods, `Retry-After` and its kin.
-//! - [`Limiter`]: a rate limiter of one word.
+//! - [`Limiter`], [`CircuitBreaker`], [`RetryBudget`]: each one word, shared by all calls.
+//! - [`Upstream`]: one service with all three, [`Counters`] and an [`Observer`]; a `static`.
+//! - [`Failover`]: which service to call when the first will not do.
 //! - [`Call`], [`Step`], [`Stop`]: the machine.
 //! - [`drive`]: the one loop that runs it, asynchronous and blocking.
 //! - [`Instant`], [`Clock`], [`Timer`]: the seam.
@@ -62,9 +64,13 @@
 extern crate std;
 
 mod backoff;
+mod breaker;
+mod budget;
 mod call;
 mod config;
+mod counters;
 pub mod drive;
+mod failover;
 pub mod http;
 mod limiter;
 mod outcome;
@@ -72,10 +78,17 @@ mod policy;
 mod ratio;
 mod sync;
 mod time;
+mod upstream;
 
 pub use backoff::{Backoff, BackoffConfig, Delays, Jitter};
-pub use call::{Attempt, Call, DelaySource, Step, Stop};
+pub use breaker::{
+    BreakerChange, BreakerConfig, BreakerState, CircuitBreaker, CircuitOpen, Mode, Permit,
+};
+pub use budget::{BudgetConfig, BudgetEmpty, RetryBudget};
+pub use call::{Attempt, Call, DelaySource, Event, Observation, Observer, Step, Stop};
 pub use config::ConfigError;
+pub use counters::{Counters, CountersSnapshot, StopCounts};
+pub use failover::{Failover, NoCandidate, Route};
 pub use limiter::{ChangeUnderWay, Limiter, Quota, Rate, Refusal, Reservation};
 pub use outcome::{Class, Classify, Failure, Hint, Outcome, Safety, Sent, classified};
 pub use policy::{HintSpread, Policy, PolicyConfig, UnhintedThrottle};
@@ -83,6 +96,7 @@ pub use ratio::Ratio;
 #[cfg(feature = "std")]
 pub use time::MonotonicClock;
 pub use time::{Clock, Instant, Timer};
+pub use upstream::Upstream;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -125,8 +125,8 @@ pub enum Hint {
     After {
         /// The delay asked for, rounded up; [`Duration::MAX`] if it was too long to represent.
         delay: Duration,
-        /// The hint's own resolution: everybody told "1 s" is told the same second.
-        granularity: Duration,
+        /// The hint's own resolution (nanoseconds): everybody told "1 s" is told the same second.
+        granularity: u32,
     },
     /// The server said something that cannot be read: own backoff, never zero.
     Malformed,
@@ -136,7 +136,7 @@ impl Hint {
     /// A hint of `delay` in whole seconds' resolution, as plain `Retry-After` has.
     #[must_use]
     pub const fn after(delay: Duration) -> Self {
-        Self::After { delay, granularity: Duration::from_secs(1) }
+        Self::After { delay, granularity: 1_000_000_000 }
     }
 
     /// The delay to obey, if there is one above zero.

@@ -80,6 +80,11 @@ mod native {
             self.load()
         }
 
+        /// Relaxed: a count publishes nothing.
+        pub(crate) fn add(&self, more: u64) {
+            self.0.fetch_add(more, Ordering::Relaxed);
+        }
+
         /// Release: publishes what was stored before; acquire: for the next look on failure.
         #[inline]
         pub(crate) fn compare_exchange(&self, current: u64, new: u64) -> Result<(), u64> {
@@ -110,6 +115,10 @@ mod model {
             self.0.fetch_or(0, Ordering::AcqRel)
         }
 
+        pub(crate) fn add(&self, more: u64) {
+            self.0.fetch_add(more, Ordering::Relaxed);
+        }
+
         pub(crate) fn compare_exchange(&self, current: u64, new: u64) -> Result<(), u64> {
             self.0.compare_exchange(current, new, Ordering::AcqRel, Ordering::Acquire).map(|_| ())
         }
@@ -135,6 +144,14 @@ mod critical {
 
         pub(super) fn load_for_update(&self) -> u64 {
             self.load()
+        }
+
+        #[cfg(not(target_has_atomic = "64"))]
+        pub(crate) fn add(&self, more: u64) {
+            critical_section::with(|section| {
+                let word = self.0.borrow(section);
+                word.set(word.get().wrapping_add(more));
+            });
         }
 
         pub(crate) fn compare_exchange(&self, current: u64, new: u64) -> Result<(), u64> {

@@ -53,12 +53,20 @@ pub enum DelaySource {
 
 /// Why there is no further attempt.
 ///
-/// `#[non_exhaustive]`: circuit breakers, budgets and queues will add theirs.
+/// `#[non_exhaustive]`: queues and nested calls will add theirs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Stop {
     /// `max_attempts` calls have been made.
     Attempts,
+    /// The retry budget is used up: too many calls are being retried already.
+    Budget,
+    /// The circuit breaker is open.
+    CircuitOpen {
+        /// The earliest instant at which it can admit a call; [`Instant::MAX`], which is never,
+        /// while it is forced open.
+        retry_at: Instant,
+    },
     /// One attempt costs more than the limiter's burst: it can never be admitted.
     CostTooHigh {
         /// The largest cost that can be admitted.
@@ -84,6 +92,8 @@ impl fmt::Display for Stop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Attempts => f.write_str("no attempts left"),
+            Self::Budget => f.write_str("the retry budget is used up"),
+            Self::CircuitOpen { .. } => f.write_str("the circuit breaker is open"),
             Self::CostTooHigh { burst } => {
                 write!(f, "cost is above the limiter's burst of {burst}")
             }

@@ -150,7 +150,7 @@ fn decimal(text: &[u8], unit: u32) -> Hint {
         let rest = whole % units_a_second * u64::from(unit) + u64::from(nanos); // at most 10^9
         Duration::from_secs(whole / units_a_second).saturating_add(Duration::from_nanos(rest))
     });
-    Hint::After { delay, granularity: Duration::from_nanos(u64::from(place)) }
+    Hint::After { delay, granularity: place }
 }
 
 /// The value of `digits`, `None` if it does not fit.
@@ -174,9 +174,9 @@ mod tests {
     use proptest::prelude::*;
     use std::{format, vec::Vec};
 
-    const fn nanos(hint: Hint) -> Option<(u128, u128)> {
+    const fn nanos(hint: Hint) -> Option<(u128, u32)> {
         match hint {
-            Hint::After { delay, granularity } => Some((delay.as_nanos(), granularity.as_nanos())),
+            Hint::After { delay, granularity } => Some((delay.as_nanos(), granularity)),
             _ => None,
         }
     }

@@ -1,0 +1,340 @@
+//! The circuit breaker as pure transitions: word × event → word.
+//!
+//! ```text
+//!            63..62  61..60  59..50      49..46  45..42     41..0
+//! closed       0     mode    generation  step    -          37..32 filled | 31..0 outcomes or run
+//! open         1     mode    generation  step    -          end (ms)
+//! half-open    2     mode    generation  step    successes  end of the probe's lease (ms), 0: free
+//!
+//!            trip            admit after the end: probe
+//!  Closed ─────────▶ Open ───────────────────────────────▶ HalfOpen ──┐
+//!    ▲                ▲                                      │ │  ▲   │ neutral, or a success
+//!    │                └───────────── probe failed ───────────┘ │  └───┘ that is not the last
+//!    └────────────────────────────── last probe succeeded ─────┘
+//! ```
+//!
+//! The generation moves with every trip, every probe and every closing. A permit carries the
+//! generation that it was admitted in, and a report from another generation changes nothing: late
+//! results from before a trip are ignored, and so is a probe whose lease ran out. It wraps after
+//! 1024 moves, each of which takes an open period or a probe.
+//!
+//! `step` says how often the open period has grown: in `closed` the one a next trip would use.
+
+/// How a breaker is run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// Admits everything and learns nothing.
+    Disabled,
+    /// Admits nothing.
+    ForcedOpen,
+    /// Decides: the default.
+    #[default]
+    Normal,
+    /// Decides but admits everything; the permit says whether it would have been refused.
+    Shadow,
+}
+
+/// When a closed breaker trips.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Rule {
+    /// This many failures in a row.
+    Consecutive { failures: u32 },
+    /// More than `ppm` of the calls in the buckets, of which there are at least `least`. Counted
+    /// beside the word, in periods of so many milliseconds.
+    OverTime { least: u16, period: u32, ppm: u32 },
+    /// At least `ppm` of the last `window` (at most 32) outcomes, of which there are at least
+    /// `least`.
+    Rate { window: u8, least: u8, ppm: u32 },
+}
+
+/// How a call or a probe ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ending {
+    Failure,
+    Neutral,
+    Success,
+}
+
+/// The answer to somebody who asks to call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Admission {
+    /// Go ahead; reports count for this generation.
+    Call { generation: u16 },
+    /// Go ahead as the one probe.
+    Probe { generation: u16 },
+    /// Not before this time (ms); `None` if only a change of mode can help.
+    Refused { retry_at: Option<u64> },
+}
+
+/// The latest time a word can hold (ms): 139 years after the epoch.
+pub(super) const TIME_MAX: u64 = (1 << 42) - 1;
+
+/// A new breaker: closed, nothing counted.
+pub(super) const CLOSED: u64 = Fields {
+    phase: Phase::Closed { filled: 0, outcomes: 0 },
+    mode: Mode::Normal,
+    generation: 0,
+    step: 0,
+}
+.packed();
+
+/// The generation of a breaker that is closed and decides for itself: the common case, in one look.
+#[inline]
+pub(super) const fn healthy(word: u64) -> Option<u16> {
+    if word >> MODE_SHIFT == 0 { Some(generation(word)) } else { None }
+}
+
+/// Asks to call at `now`; a probe would hold the slot until `lease_end` (both ms).
+///
+/// Returns the new word if it changes.
+pub(super) const fn admit(word: u64, now: u64, lease_end: u64) -> (Option<u64>, Admission) {
+    let fields = Fields::unpacked(word);
+    match (fields.mode, fields.phase) {
+        (Mode::ForcedOpen, _) => (None, Admission::Refused { retry_at: None }),
+        (Mode::Disabled, _) | (_, Phase::Closed { .. }) => {
+            (None, Admission::Call { generation: fields.generation })
+        }
+        (_, Phase::Open { end }) if now < end => (None, Admission::Refused { retry_at: Some(end) }),
+        (_, Phase::Open { .. }) => fields.probe(lease_end, 0),
+        (_, Phase::HalfOpen { lease, .. }) if lease > now => {
+            (None, Admission::Refused { retry_at: Some(lease) })
+        }
+        (_, Phase::HalfOpen { successes, .. }) => fields.probe(lease_end, successes),
+    }
+}
+
+/// What a report needs to know beside the word.
+pub(super) struct Terms<O> {
+    pub(super) rule: Rule,
+    /// Successful probes in a row that close the breaker.
+    pub(super) probes: u8,
+    /// Whether it has been closed long enough for the open period to start from its base again.
+    pub(super) is_stable: bool,
+    /// The end (ms) of an open period that has grown so often.
+    pub(super) opens_until: O,
+}
+
+/// Reports how a call admitted in `generation` ended; the new word if it changes.
+#[inline]
+pub(super) fn report<O: FnOnce(u8) -> u64>(
+    word: u64,
+    generation: u16,
+    ending: Ending,
+    terms: Terms<O>,
+) -> Option<u64> {
+    let fields = Fields::unpacked(word);
+    if fields.generation != generation || fields.mode == Mode::Disabled {
+        return None;
+    }
+    match (fields.phase, ending) {
+        (Phase::Open { .. }, _) | (Phase::Closed { .. }, Ending::Neutral) => None,
+        (Phase::Closed { filled, outcomes }, _) => {
+            match counted(terms.rule, filled, outcomes, matches!(ending, Ending::Failure)) {
+                Counted::Trip => Some(fields.tripped(terms)),
+                Counted::Window { filled, outcomes } => {
+                    let phase = Phase::Closed { filled, outcomes };
+                    changed(word, Fields { phase, ..fields }.packed())
+                }
+            }
+        }
+        (Phase::HalfOpen { .. }, Ending::Failure) => {
+            let step = fields.grown();
+            let phase = Phase::Open { end: (terms.opens_until)(step) };
+            Some(Fields { phase, step, ..fields.moved() }.packed())
+        }
+        (Phase::HalfOpen { successes, .. }, Ending::Neutral) => {
+            Some(Fields { phase: Phase::HalfOpen { lease: 0, successes }, ..fields }.packed())
+        }
+        (Phase::HalfOpen { successes, .. }, Ending::Success) => {
+            let successes = successes + 1; // OK: below `probes`, which fits four bits.
+            let next = if successes < terms.probes {
+                Fields { phase: Phase::HalfOpen { lease: 0, successes }, ..fields.moved() }
+            } else {
+                let phase = Phase::Closed { filled: 0, outcomes: 0 };
+                Fields { phase, step: fields.grown(), ..fields.moved() }
+            };
+            Some(next.packed())
+        }
+    }
+}
+
+/// Opens a closed breaker of that generation, whatever its word has counted; the new word if it
+/// changes.
+pub(super) fn trip<O: FnOnce(u8) -> u64>(
+    word: u64,
+    generation: u16,
+    terms: Terms<O>,
+) -> Option<u64> {
+    let fields = Fields::unpacked(word);
+    let closed = matches!(fields.phase, Phase::Closed { .. });
+    let same = fields.generation == generation && fields.mode != Mode::Disabled;
+    (closed && same).then(|| fields.tripped(terms))
+}
+
+/// A breaker run in `mode` from now on, closed and with nothing counted.
+pub(super) const fn switched(word: u64, mode: Mode) -> u64 {
+    let phase = Phase::Closed { filled: 0, outcomes: 0 };
+    Fields { phase, mode, step: 0, ..Fields::unpacked(word).moved() }.packed()
+}
+
+/// How the breaker is run.
+pub(super) const fn mode(word: u64) -> Mode {
+    Fields::unpacked(word).mode
+}
+
+/// Whether reports of calls admitted in `generation` still count.
+#[inline]
+pub(super) const fn counts(word: u64, of: u16) -> bool {
+    generation(word) == of
+}
+
+/// Whether `ending` leaves a closed breaker as it is: the common case, in one look.
+#[inline]
+pub(super) const fn is_untouched(word: u64, rule: Rule, ending: Ending) -> bool {
+    let is_closed = word >> PHASE_SHIFT == 0;
+    let payload = word & ((1 << SUCCESSES_SHIFT) - 1);
+    is_closed
+        && match (rule, ending) {
+            (_, Ending::Neutral) | (Rule::OverTime { .. }, _) => true,
+            (_, Ending::Failure) => false,
+            (Rule::Consecutive { .. }, Ending::Success) => payload == 0,
+            (Rule::Rate { window, .. }, Ending::Success) => {
+                payload == (window as u64) << FILLED_SHIFT
+            }
+        }
+}
+
+const fn changed(old: u64, new: u64) -> Option<u64> {
+    if old == new { None } else { Some(new) }
+}
+
+enum Counted {
+    Trip,
+    Window { filled: u8, outcomes: u32 },
+}
+
+/// The window with one more outcome in it.
+const fn counted(rule: Rule, filled: u8, outcomes: u32, failed: bool) -> Counted {
+    match rule {
+        Rule::Consecutive { failures } => {
+            let run = if failed { outcomes.saturating_add(1) } else { 0 };
+            if run >= failures { Counted::Trip } else { Counted::Window { filled, outcomes: run } }
+        }
+        Rule::OverTime { .. } => Counted::Window { filled, outcomes },
+        Rule::Rate { window, least, ppm } => {
+            let mask = u32::MAX >> (32 - window as u32); // OK: window is 1 to 32.
+            let outcomes = (outcomes << 1 | failed as u32) & mask;
+            let filled = if filled < window { filled + 1 } else { filled };
+            let failures = outcomes.count_ones() as u64;
+            if filled >= least && failures * 1_000_000 >= ppm as u64 * filled as u64 {
+                Counted::Trip
+            } else {
+                Counted::Window { filled, outcomes }
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Fields {
+    pub(super) phase: Phase,
+    pub(super) mode: Mode,
+    generation: u16,
+    step: u8,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    Closed { filled: u8, outcomes: u32 },
+    HalfOpen { lease: u64, successes: u8 },
+    Open { end: u64 },
+}
+
+const PHASE_SHIFT: u32 = 62;
+const MODE_SHIFT: u32 = 60;
+const GENERATION_SHIFT: u32 = 50;
+const STEP_SHIFT: u32 = 46;
+const SUCCESSES_SHIFT: u32 = 42;
+const FILLED_SHIFT: u32 = 32;
+
+const GENERATION_MASK: u16 = (1 << 10) - 1;
+const NIBBLE: u8 = 0xf;
+
+const fn generation(word: u64) -> u16 {
+    (word >> GENERATION_SHIFT) as u16 & GENERATION_MASK
+}
+
+impl Fields {
+    const fn packed(self) -> u64 {
+        let (phase, payload) = match self.phase {
+            Phase::Closed { filled, outcomes } => {
+                (0, (filled as u64) << FILLED_SHIFT | outcomes as u64)
+            }
+            Phase::Open { end } => (1, end),
+            Phase::HalfOpen { lease, successes } => {
+                (2, (successes as u64) << SUCCESSES_SHIFT | lease)
+            }
+        };
+        let mode = match self.mode {
+            Mode::Normal => 0,
+            Mode::Shadow => 1,
+            Mode::Disabled => 2,
+            Mode::ForcedOpen => 3,
+        };
+        phase << PHASE_SHIFT
+            | mode << MODE_SHIFT
+            | (self.generation as u64) << GENERATION_SHIFT
+            | (self.step as u64) << STEP_SHIFT
+            | payload
+    }
+
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "each field is cut to its width on purpose"
+    )]
+    pub(super) const fn unpacked(word: u64) -> Self {
+        let phase = match word >> PHASE_SHIFT {
+            0 => {
+                Phase::Closed { filled: (word >> FILLED_SHIFT) as u8 & 0x3f, outcomes: word as u32 }
+            }
+            1 => Phase::Open { end: word & TIME_MAX },
+            _ => Phase::HalfOpen {
+                lease: word & TIME_MAX,
+                successes: (word >> SUCCESSES_SHIFT) as u8 & NIBBLE,
+            },
+        };
+        let mode = match word >> MODE_SHIFT & 3 {
+            0 => Mode::Normal,
+            1 => Mode::Shadow,
+            2 => Mode::Disabled,
+            _ => Mode::ForcedOpen,
+        };
+        Self {
+            phase,
+            mode,
+            generation: generation(word),
+            step: (word >> STEP_SHIFT) as u8 & NIBBLE,
+        }
+    }
+
+    /// The slot goes to a new probe.
+    const fn probe(self, lease_end: u64, successes: u8) -> (Option<u64>, Admission) {
+        let phase = Phase::HalfOpen { lease: lease_end, successes };
+        let probing = Self { phase, ..self.moved() };
+        (Some(probing.packed()), Admission::Probe { generation: probing.generation })
+    }
+
+    fn tripped<O: FnOnce(u8) -> u64>(self, terms: Terms<O>) -> u64 {
+        let step = if terms.is_stable { 0 } else { self.step };
+        let phase = Phase::Open { end: (terms.opens_until)(step) };
+        Self { phase, step, ..self.moved() }.packed()
+    }
+
+    const fn moved(self) -> Self {
+        Self { generation: (self.generation + 1) & GENERATION_MASK, ..self }
+    }
+
+    const fn grown(self) -> u8 {
+        if self.step < NIBBLE { self.step + 1 } else { NIBBLE }
+    }
+}

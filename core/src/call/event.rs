@@ -1,0 +1,63 @@
+//! What those who watch a call are told.
+
+use core::fmt;
+use core::time::Duration;
+
+use super::step::{DelaySource, Stop};
+use crate::breaker::BreakerChange;
+use crate::outcome::Failure;
+use crate::time::Instant;
+
+/// Something that happened in a call, told when it happens: a wait before it begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Event {
+    /// An attempt starts.
+    Attempt {
+        /// Whether it is the one that finds out if the service is back.
+        is_probe: bool,
+    },
+    /// It will be tried again after `delay`.
+    Backoff {
+        /// What the last attempt came to.
+        failure: Failure,
+        /// How long the wait is.
+        delay: Duration,
+        /// Where the delay comes from.
+        source: DelaySource,
+    },
+    /// The circuit breaker opened or closed.
+    Breaker(BreakerChange),
+    /// There is no further attempt.
+    Stop(Stop),
+    /// The call succeeded.
+    Success,
+    /// The limiter has no token before `until`.
+    Throttled {
+        /// The earliest instant at which there can be one.
+        until: Instant,
+    },
+}
+
+/// An [`Event`] and where the call stood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Observation {
+    /// What happened.
+    pub event: Event,
+    /// Attempts started so far, an [`Event::Attempt`] included.
+    pub attempts: u32,
+    /// The time since the call started.
+    pub elapsed: Duration,
+    /// When it happened.
+    pub now: Instant,
+}
+
+/// Somebody who watches calls: a logger, a meter, [`Counters`](crate::Counters).
+///
+/// Called in the middle of a decision, possibly in an interrupt: it should be quick and must not
+/// wait.
+pub trait Observer: fmt::Debug + Sync {
+    /// Something happened.
+    fn on_event(&self, observation: &Observation);
+}

@@ -1,0 +1,198 @@
+//! What an operator wants to know of a service, counted.
+
+use core::time::Duration;
+
+use crate::breaker::BreakerChange;
+use crate::call::{Event, Observation, Observer, Stop};
+use crate::sync::Word;
+use crate::time::saturating_nanos;
+
+/// Counts what calls do, usable through `&self` from any thread, task or interrupt.
+///
+/// ```
+/// use holdoff::{Call, Counters, Instant, Outcome, Policy, Safety};
+///
+/// let counters = Counters::new();
+/// let now = Instant::EPOCH;
+/// let mut call =
+///     Call::new(&Policy::STANDARD, Safety::Idempotent, now).with_observer(&counters);
+/// call.poll(now, || 0);
+/// call.record(now, Outcome::Success, || 0);
+/// let snapshot = counters.snapshot();
+/// assert_eq!((snapshot.calls, snapshot.attempts, snapshot.successes), (1, 1, 1));
+/// ```
+#[derive(Debug)]
+pub struct Counters {
+    words: [Word; COUNT],
+}
+
+/// What [`Counters`] had counted at one moment.
+///
+/// Each number is exact; numbers that change while they are read may be of slightly different
+/// moments.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct CountersSnapshot {
+    /// Calls that started an attempt or were stopped before one.
+    pub calls: u64,
+    /// Attempts started.
+    pub attempts: u64,
+    /// Attempts beyond a call's first.
+    pub retries: u64,
+    /// Calls that succeeded.
+    pub successes: u64,
+    /// Times a call was told to wait for the limiter.
+    pub throttles: u64,
+    /// Probes of a half-open breaker.
+    pub probes: u64,
+    /// Times the breaker opened, failed probes included.
+    pub opens: u64,
+    /// The open periods of the breaker together.
+    pub time_open: Duration,
+    /// Calls stopped, by reason.
+    pub stops: StopCounts,
+}
+
+/// Calls stopped, by reason: the fields are named for [`Stop`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct StopCounts {
+    /// [`Stop::Attempts`].
+    pub attempts: u64,
+    /// [`Stop::Budget`].
+    pub budget: u64,
+    /// [`Stop::CircuitOpen`].
+    pub circuit_open: u64,
+    /// [`Stop::CostTooHigh`].
+    pub cost_too_high: u64,
+    /// [`Stop::Deadline`].
+    pub deadline: u64,
+    /// [`Stop::HintTooLong`].
+    pub hint_too_long: u64,
+    /// [`Stop::NotIdempotent`].
+    pub not_idempotent: u64,
+    /// [`Stop::Permanent`].
+    pub permanent: u64,
+    /// [`Stop::Quota`].
+    pub quota: u64,
+}
+
+/// Which word counts what.
+#[derive(Clone, Copy)]
+enum Counter {
+    Calls,
+    Attempts,
+    Retries,
+    Successes,
+    Throttles,
+    Probes,
+    Opens,
+    NanosOpen,
+    StopAttempts,
+    StopBudget,
+    StopCircuitOpen,
+    StopCostTooHigh,
+    StopDeadline,
+    StopHintTooLong,
+    StopNotIdempotent,
+    StopPermanent,
+    StopQuota,
+}
+
+const COUNT: usize = Counter::StopQuota as usize + 1;
+
+impl Counters {
+    /// Nothing counted.
+    #[cfg(not(loom))]
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { words: [const { Word::new(0) }; COUNT] }
+    }
+
+    /// Nothing counted.
+    #[cfg(loom)]
+    #[must_use]
+    pub fn new() -> Self {
+        Self { words: core::array::from_fn(|_| Word::new(0)) }
+    }
+
+    /// What has been counted so far.
+    #[must_use]
+    pub fn snapshot(&self) -> CountersSnapshot {
+        let read = |counter: Counter| self.words[counter as usize].load();
+        CountersSnapshot {
+            calls: read(Counter::Calls),
+            attempts: read(Counter::Attempts),
+            retries: read(Counter::Retries),
+            successes: read(Counter::Successes),
+            throttles: read(Counter::Throttles),
+            probes: read(Counter::Probes),
+            opens: read(Counter::Opens),
+            time_open: Duration::from_nanos(read(Counter::NanosOpen)),
+            stops: StopCounts {
+                attempts: read(Counter::StopAttempts),
+                budget: read(Counter::StopBudget),
+                circuit_open: read(Counter::StopCircuitOpen),
+                cost_too_high: read(Counter::StopCostTooHigh),
+                deadline: read(Counter::StopDeadline),
+                hint_too_long: read(Counter::StopHintTooLong),
+                not_idempotent: read(Counter::StopNotIdempotent),
+                permanent: read(Counter::StopPermanent),
+                quota: read(Counter::StopQuota),
+            },
+        }
+    }
+
+    fn add(&self, counter: Counter, more: u64) {
+        self.words[counter as usize].add(more);
+    }
+}
+
+impl Default for Counters {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Observer for Counters {
+    fn on_event(&self, observation: &Observation) {
+        match observation.event {
+            Event::Attempt { is_probe } => {
+                self.add(Counter::Attempts, 1);
+                let first = observation.attempts == 1;
+                self.add(if first { Counter::Calls } else { Counter::Retries }, 1);
+                if is_probe {
+                    self.add(Counter::Probes, 1);
+                }
+            }
+            Event::Backoff { .. } | Event::Breaker(BreakerChange::Closed) => {}
+            Event::Breaker(BreakerChange::Opened { until }) => {
+                self.add(Counter::Opens, 1);
+                let open = until.saturating_duration_since(observation.now);
+                self.add(Counter::NanosOpen, saturating_nanos(open));
+            }
+            Event::Stop(stop) => {
+                if observation.attempts == 0 {
+                    self.add(Counter::Calls, 1);
+                }
+                self.add(counter_of(stop), 1);
+            }
+            Event::Success => self.add(Counter::Successes, 1),
+            Event::Throttled { .. } => self.add(Counter::Throttles, 1),
+        }
+    }
+}
+
+const fn counter_of(stop: Stop) -> Counter {
+    match stop {
+        Stop::Attempts => Counter::StopAttempts,
+        Stop::Budget => Counter::StopBudget,
+        Stop::CircuitOpen { .. } => Counter::StopCircuitOpen,
+        Stop::CostTooHigh { .. } => Counter::StopCostTooHigh,
+        Stop::Deadline => Counter::StopDeadline,
+        Stop::HintTooLong { .. } => Counter::StopHintTooLong,
+        Stop::NotIdempotent => Counter::StopNotIdempotent,
+        Stop::Permanent => Counter::StopPermanent,
+        Stop::Quota => Counter::StopQuota,
+    }
+}

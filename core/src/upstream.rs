@@ -1,0 +1,139 @@
+//! One service and all that is known of it.
+
+use crate::breaker::CircuitBreaker;
+use crate::budget::RetryBudget;
+use crate::call::{Call, Observation, Observer, Parts};
+use crate::counters::Counters;
+use crate::limiter::Limiter;
+use crate::outcome::Safety;
+use crate::policy::Policy;
+use crate::time::Instant;
+
+/// One service: its limiter, circuit breaker, retry budget and counters, each if it is wanted.
+///
+/// Usable through `&self` from any thread, task or interrupt, and as a `static`. What is not
+/// configured costs a look at an empty option.
+///
+/// ```
+/// use core::time::Duration;
+/// use holdoff::{
+///     BreakerConfig, BudgetConfig, Counters, Instant, Limiter, Outcome, Policy, Quota, Rate,
+///     Ratio, Safety, Upstream, valid,
+/// };
+///
+/// static PROVIDER: Upstream = Upstream::new()
+///     .with_limiter(Limiter::new(valid!(Quota::new(Rate::per_second(10), 20))))
+///     .with_breaker(valid!(BreakerConfig::rate(20, Ratio::percent(50)).build()))
+///     .with_budget(valid!(BudgetConfig::new(10, Ratio::percent(10)).build()))
+///     .with_counters(Counters::new());
+///
+/// let now = Instant::EPOCH;
+/// let mut call = PROVIDER.call(&Policy::LLM, Safety::Idempotent, now);
+/// call.poll(now, || 0);
+/// call.record(now, Outcome::Success, || 0);
+/// assert_eq!(PROVIDER.counters().unwrap().snapshot().successes, 1);
+/// ```
+#[derive(Debug)]
+pub struct Upstream<const BUCKETS: usize = 0> {
+    breaker: Option<CircuitBreaker<BUCKETS>>,
+    budget: Option<RetryBudget>,
+    counters: Option<Counters>,
+    limiter: Option<Limiter>,
+    observer: Option<&'static dyn Observer>,
+}
+
+impl<const BUCKETS: usize> Upstream<BUCKETS> {
+    /// A service of which nothing is known.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { breaker: None, budget: None, counters: None, limiter: None, observer: None }
+    }
+
+    /// The same service, each attempt being admitted by `breaker`.
+    #[must_use]
+    pub const fn with_breaker(self, breaker: CircuitBreaker<BUCKETS>) -> Self {
+        Self { breaker: Some(breaker), ..self }
+    }
+
+    /// The same service, each retry being taken out of `budget`.
+    #[must_use]
+    pub const fn with_budget(self, budget: RetryBudget) -> Self {
+        Self { budget: Some(budget), ..self }
+    }
+
+    /// The same service, its calls counted.
+    #[must_use]
+    pub const fn with_counters(self, counters: Counters) -> Self {
+        Self { counters: Some(counters), ..self }
+    }
+
+    /// The same service, each attempt taking tokens from `limiter`.
+    #[must_use]
+    pub const fn with_limiter(self, limiter: Limiter) -> Self {
+        Self { limiter: Some(limiter), ..self }
+    }
+
+    /// The same service, `observer` being told what its calls do.
+    #[must_use]
+    pub const fn with_observer(self, observer: &'static dyn Observer) -> Self {
+        Self { observer: Some(observer), ..self }
+    }
+
+    /// A call that starts now, each attempt costing one token (see [`Call::with_cost`]).
+    pub fn call<'a>(
+        &'a self,
+        policy: &'a Policy,
+        safety: Safety,
+        now: Instant,
+    ) -> Call<'a, BUCKETS> {
+        let is_watched = self.counters.is_some() || self.observer.is_some();
+        let parts = Parts {
+            breaker: self.breaker.as_ref(),
+            budget: self.budget.as_ref(),
+            limiter: self.limiter.as_ref(),
+            observer: is_watched.then_some(self),
+        };
+        Call::with_parts(policy, safety, now, parts)
+    }
+
+    /// Its circuit breaker.
+    #[must_use]
+    pub const fn breaker(&self) -> Option<&CircuitBreaker<BUCKETS>> {
+        self.breaker.as_ref()
+    }
+
+    /// Its retry budget.
+    #[must_use]
+    pub const fn budget(&self) -> Option<&RetryBudget> {
+        self.budget.as_ref()
+    }
+
+    /// Its counters.
+    #[must_use]
+    pub const fn counters(&self) -> Option<&Counters> {
+        self.counters.as_ref()
+    }
+
+    /// Its limiter.
+    #[must_use]
+    pub const fn limiter(&self) -> Option<&Limiter> {
+        self.limiter.as_ref()
+    }
+}
+
+impl<const BUCKETS: usize> Default for Upstream<BUCKETS> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<const BUCKETS: usize> Observer for Upstream<BUCKETS> {
+    fn on_event(&self, observation: &Observation) {
+        if let Some(counters) = &self.counters {
+            counters.on_event(observation);
+        }
+        if let Some(observer) = self.observer {
+            observer.on_event(observation);
+        }
+    }
+}
