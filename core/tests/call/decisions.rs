@@ -193,8 +193,8 @@ fn run(rules: &Rules, limit: Option<(Quota, u32)>, start: Instant, turns: &[Turn
     let mut witness = Witness::default();
 
     // Nothing is in flight yet: a report of it changes nothing.
-    call.record(now, Outcome::Success);
-    call.record_timeout(now);
+    call.record(now, Outcome::Success, || 0);
+    call.record_timeout(now, || 0);
     // Each attempt has a delay and a wait for the limiter, and others may lengthen a few.
     let mut others_left = 8;
     let mut steps_left = 3 * rules.max_attempts + others_left + 1;
@@ -211,8 +211,8 @@ fn run(rules: &Rules, limit: Option<(Quota, u32)>, start: Instant, turns: &[Turn
                 let cut_off = Outcome::Failure(Failure::transient());
                 let outcome = turn.outcome.unwrap_or(cut_off);
                 match turn.outcome {
-                    Some(outcome) => call.record(now, outcome),
-                    None => call.record_timeout(now),
+                    Some(outcome) => call.record(now, outcome, || 0),
+                    None => call.record_timeout(now, || 0),
                 }
                 reference.record(now, outcome);
                 witness.failed = match outcome {
@@ -220,7 +220,7 @@ fn run(rules: &Rules, limit: Option<(Quota, u32)>, start: Instant, turns: &[Turn
                     Outcome::Ignored | Outcome::Success => None,
                 };
                 // Reported twice is reported once.
-                call.record(now, Outcome::Ignored);
+                call.record(now, Outcome::Ignored, || 0);
             }
             Step::Backoff { until, .. } | Step::Throttled { until } => {
                 if matches!(step, Step::Backoff { .. }) && turn.clock.from(now) < until {
@@ -250,7 +250,7 @@ fn run(rules: &Rules, limit: Option<(Quota, u32)>, start: Instant, turns: &[Turn
 
     // It is over for good.
     let (over, _) = poll(&mut call, &mut reference, now, 0);
-    call.record(now, Outcome::Success);
+    call.record(now, Outcome::Success, || 0);
     for later in [Instant::EPOCH, now, Instant::MAX] {
         assert_eq!(call.poll(later, || 0), over);
     }
@@ -322,7 +322,7 @@ fn what_a_call_says_of_coming_back_is_never_about_an_earlier_attempt() {
     let second_attempt = || {
         let mut call = Call::new(&policy, Safety::Idempotent, Instant::EPOCH);
         assert!(matches!(call.poll(Instant::EPOCH, || 0), Step::Attempt(_)));
-        call.record(Instant::EPOCH, Outcome::Failure(hinted));
+        call.record(Instant::EPOCH, Outcome::Failure(hinted), || 0);
         assert!(matches!(call.poll(Instant::EPOCH, || 0), Step::Backoff { .. }));
         call
     };
@@ -339,7 +339,7 @@ fn what_a_call_says_of_coming_back_is_never_about_an_earlier_attempt() {
 
     let mut cancelled = second_attempt();
     assert!(matches!(cancelled.poll(at(secs(5)), || 0), Step::Attempt(_)));
-    cancelled.record(at(secs(5)), Outcome::Ignored);
+    cancelled.record(at(secs(5)), Outcome::Ignored, || 0);
     assert_eq!(cancelled.poll(at(secs(5)), || 0), Step::Stop(Stop::Permanent));
     assert_eq!(cancelled.retry_after(), None);
 }

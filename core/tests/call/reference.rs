@@ -168,7 +168,7 @@ impl<'a> Reference<'a> {
             let envelope = rules.schedule.backoff.envelope(self.attempts).as_nanos();
             let width = match rules.spread {
                 HintSpread::Envelope => envelope,
-                HintSpread::EnvelopeOrGranularity => envelope.max(granularity.as_nanos()),
+                HintSpread::EnvelopeOrGranularity => envelope.max(granularity.into()),
                 _ => 0,
             };
             // Up to the last instant at which a start is in time.

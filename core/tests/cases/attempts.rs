@@ -49,7 +49,7 @@ fn every_failure() -> Vec<(Failure, Safety)> {
         Hint::Malformed,
         Hint::after(Duration::ZERO),
         Hint::after(secs(1)),
-        Hint::After { delay: secs(2), granularity: Duration::from_nanos(1) },
+        Hint::After { delay: secs(2), granularity: 1 },
     ];
     let mut failures = Vec::new();
     for hint in hints {

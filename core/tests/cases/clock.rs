@@ -56,7 +56,7 @@ fn right_after_boot_nothing_is_subtracted_below_zero() {
         let mut call = Call::new(&policy, Safety::Idempotent, now);
         assert_eq!(call.elapsed(Instant::EPOCH), Duration::ZERO);
         assert!(matches!(call.poll(now, || 0), Step::Attempt(_)));
-        call.record(now, Outcome::Failure(Failure::transient()));
+        call.record(now, Outcome::Failure(Failure::transient()), || 0);
         let until = now.saturating_add(OWN);
         assert!(matches!(call.poll(now, || 0), Step::Backoff { until: told, .. } if told == until));
     }
@@ -92,7 +92,7 @@ fn a_clock_that_steps_back_ends_no_call_and_hurries_none() {
 
     // The attempt ends before it began.
     let (before, until) = (at(millis(99_999)), at(millis(101_999)));
-    call.record(before, Outcome::Failure(Failure::transient()));
+    call.record(before, Outcome::Failure(Failure::transient()), || 0);
     assert_eq!(call.elapsed(before), Duration::ZERO);
     let told = |step| matches!(step, Step::Backoff { until: told, .. } if told == until);
     assert!(told(call.poll(before, || 0)));
@@ -104,7 +104,7 @@ fn a_clock_that_steps_back_ends_no_call_and_hurries_none() {
     assert_eq!(attempt.timeout, Some(millis(8001)));
 
     // A leap ends it.
-    call.record(until, Outcome::Failure(Failure::transient()));
+    call.record(until, Outcome::Failure(Failure::transient()), || 0);
     assert!(matches!(call.poll(until, || 0), Step::Backoff { .. }));
     assert_eq!(call.poll(at(secs(HOUR)), || 0), Step::Stop(Stop::Deadline));
 }
@@ -118,7 +118,7 @@ fn a_hint_counts_from_when_the_attempt_failed() {
         let mut call = Call::new(&policy, Safety::Idempotent, Instant::EPOCH);
         assert!(matches!(call.poll(Instant::EPOCH, || 0), Step::Attempt(_)));
         let failure = Failure::throttled().with_hint(Hint::after(secs(5)));
-        call.record(failed, Outcome::Failure(failure));
+        call.record(failed, Outcome::Failure(failure), || 0);
         let Step::Backoff { until, .. } = call.poll(at(now), || 0) else { panic!("a retry") };
         assert!(until >= failed.saturating_add(secs(5)), "polled at {now:?}: {until:?}");
     }

@@ -140,7 +140,7 @@ fn a_hint_of_any_length_is_ordinary() {
             let mut call = Call::new(&client.policy, client.safety, now);
             assert!(matches!(call.poll(now, || 0), Step::Attempt(_)));
             let failure = Failure::throttled().with_hint(Hint::after(hint));
-            call.record(now, Outcome::Failure(failure));
+            call.record(now, Outcome::Failure(failure), || 0);
             let stop = call.poll(now, || u64::MAX);
             assert_eq!(stop, Step::Stop(Stop::HintTooLong { hint }));
             assert_eq!(call.retry_after(), Some(hint));
@@ -279,7 +279,7 @@ fn a_start_that_is_overdue_is_made_at_once() {
     for late in [Duration::ZERO, Duration::from_nanos(1), millis(5), secs(86_400)] {
         let mut call = Call::new(&client.policy, client.safety, Instant::EPOCH);
         assert!(matches!(call.poll(Instant::EPOCH, || 0), Step::Attempt(_)));
-        call.record(Instant::EPOCH, Outcome::Failure(Failure::transient()));
+        call.record(Instant::EPOCH, Outcome::Failure(Failure::transient()), || 0);
         assert!(matches!(call.poll(Instant::EPOCH, || 0), Step::Backoff { .. }));
         let overdue = call.poll(at(OWN + late), || 0);
         assert!(matches!(overdue, Step::Attempt(attempt) if attempt.number == 2), "{late:?} late");

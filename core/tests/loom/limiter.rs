@@ -1,38 +1,11 @@
-//! Models of the limiter: every schedule of a few threads.
-//!
-//! `RUSTFLAGS="--cfg loom" cargo test -p holdoff --test loom --release`
-//!
-//! Each model names a mutant of the limiter that it refutes.
+//! The limiter.
 
-#![cfg(loom)]
-
-mod common;
-
-use core::sync::atomic::{AtomicUsize, Ordering};
-
-use common::{at, millis, secs};
-use holdoff::{Instant, Limiter, Quota, Rate, Refusal};
+use holdoff::{Limiter, Quota, Rate, Refusal};
 use loom::sync::Arc;
 use loom::thread::{self, JoinHandle};
 
-const NOW: Instant = Instant::EPOCH;
-
-/// Runs `model` on every schedule and counts them: one alone would prove nothing.
-fn explore(model: impl Fn() + Send + Sync + 'static) {
-    explore_with(loom::model::Builder::new(), model);
-}
-
-fn explore_with(loom: loom::model::Builder, model: impl Fn() + Send + Sync + 'static) {
-    let schedules = std::sync::Arc::new(AtomicUsize::new(0));
-    let counted = std::sync::Arc::clone(&schedules);
-    loom.check(move || {
-        counted.fetch_add(1, Ordering::Relaxed);
-        model();
-    });
-    let schedules = schedules.load(Ordering::Relaxed);
-    println!("{schedules} schedules");
-    assert!(schedules > 1, "only one schedule");
-}
+use super::{NOW, explore, explore_with};
+use crate::common::{at, millis, secs};
 
 fn quota(per_second: u32, burst: u32) -> Quota {
     Quota::new(Rate::per_second(per_second), burst).expect("valid")

@@ -1,0 +1,38 @@
+//! Models: every schedule of a few threads.
+//!
+//! `RUSTFLAGS="--cfg loom" cargo test -p holdoff --test loom --release`
+//!
+//! Each model names a mutant of the code that it refutes; `.ci/mutants.py` applies them.
+
+#![cfg(loom)]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod breaker;
+mod budget;
+mod call;
+mod limiter;
+
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+use holdoff::Instant;
+
+const NOW: Instant = Instant::EPOCH;
+
+/// Runs `model` on every schedule and counts them: one alone would prove nothing.
+fn explore(model: impl Fn() + Send + Sync + 'static) {
+    explore_with(loom::model::Builder::new(), model);
+}
+
+fn explore_with(loom: loom::model::Builder, model: impl Fn() + Send + Sync + 'static) {
+    let schedules = std::sync::Arc::new(AtomicUsize::new(0));
+    let counted = std::sync::Arc::clone(&schedules);
+    loom.check(move || {
+        counted.fetch_add(1, Ordering::Relaxed);
+        model();
+    });
+    let schedules = schedules.load(Ordering::Relaxed);
+    println!("{schedules} schedules");
+    assert!(schedules > 1, "only one schedule");
+}
