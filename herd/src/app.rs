@@ -6,11 +6,12 @@ use std::process::ExitCode;
 
 use holdoff::ConfigError;
 
-use crate::cli::{self, Format, Options, Request};
+use crate::cli::{self, Format, Options, ProbesOptions, Request};
 use crate::error::Error;
 use crate::experiment::{Experiment, Row};
 use crate::files::Files;
 use crate::interrupt::Interrupt;
+use crate::probes::Probes;
 use crate::progress::Progress;
 use crate::{json, table};
 
@@ -30,12 +31,11 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
 }
 
 fn run(arguments: impl Iterator<Item = OsString>) -> Result<(), Error> {
-    let options = match cli::parse(arguments)? {
+    let text = match cli::parse(arguments)? {
         Request::Explain(text) => return printed(text.print()),
-        Request::Run(options) => options,
+        Request::Probes(options) => probed(&options)?,
+        Request::Run(options) => rendered(&measure(&options)?, &options)?,
     };
-    let rows = measure(&options)?;
-    let text = rendered(&rows, &options)?;
     let mut stdout = io::stdout().lock();
     printed(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()))
 }
@@ -78,6 +78,14 @@ fn rendered(rows: &[Row], options: &Options) -> Result<String, Error> {
             json::render(rows, setup, *runs).map_err(|error| Error::Print(error.into()))
         }
         Format::Table => Ok(table::render(rows, setup, *runs, *seed)),
+    }
+}
+
+fn probed(options: &ProbesOptions) -> Result<String, Error> {
+    let probes = Probes::run(&options.config).map_err(Error::Threads)?;
+    match options.format {
+        Format::Json => json::probes::render(&probes).map_err(|error| Error::Print(error.into())),
+        Format::Table => Ok(table::probes::render(&probes, &options.config)),
     }
 }
 

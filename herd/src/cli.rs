@@ -12,6 +12,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::error::Error;
+use crate::probes::ProbesConfig;
 use crate::rate::Rate;
 use crate::setup::{Setup, SetupError};
 use crate::strategy::Strategy;
@@ -27,11 +28,19 @@ pub(crate) struct Options {
     pub(crate) out: Option<PathBuf>,
 }
 
+/// What to probe.
+#[derive(Debug)]
+pub(crate) struct ProbesOptions {
+    pub(crate) config: ProbesConfig,
+    pub(crate) format: Format,
+}
+
 /// What the arguments ask for.
 #[derive(Debug)]
 pub(crate) enum Request {
     /// `--help` or `--version`.
     Explain(clap::Error),
+    Probes(ProbesOptions),
     Run(Options),
 }
 
@@ -45,10 +54,11 @@ pub(crate) enum Format {
 /// What the arguments, the program's name first, ask for.
 pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Request, Error> {
     match Cli::try_parse_from(arguments) {
-        Ok(cli) => {
-            let arguments = cli.command.map_or(cli.arguments, |Command::Run(arguments)| arguments);
-            Ok(Request::Run(arguments.into_options()?))
-        }
+        Ok(cli) => match cli.command {
+            Some(Command::Probes(arguments)) => Ok(Request::Probes(arguments.into_options())),
+            Some(Command::Run(arguments)) => Ok(Request::Run(arguments.into_options()?)),
+            None => Ok(Request::Run(cli.arguments.into_options()?)),
+        },
         Err(error) if !error.use_stderr() => Ok(Request::Explain(error)),
         Err(error) => Err(Error::Arguments(one_line(&error))),
     }
@@ -73,6 +83,8 @@ struct Cli {
 enum Command {
     /// Run the experiment; the same as giving no command
     Run(RunArguments),
+    /// Probe the circuit breaker, and what is retried
+    Probes(ProbesArguments),
 }
 
 // A value that starts with a hyphen is a value, so that "-1" is told the range and not taken for a
@@ -142,6 +154,37 @@ impl RunArguments {
             format: self.format,
             out: self.out,
         })
+    }
+}
+
+#[derive(Args, Debug)]
+struct ProbesArguments {
+    /// Seed of everything random; the same seed gives the same result to the byte
+    #[arg(long, value_name = "S", default_value_t = ProbesConfig::STANDARD.seed)]
+    #[arg(value_parser = whole::<u64, 0, { u64::MAX }>)]
+    #[arg(allow_hyphen_values = true)]
+    seed: u64,
+
+    /// Runs of the flaky service, each with chance of its own, 1 to 1000000
+    #[arg(long, value_name = "N", default_value_t = ProbesConfig::STANDARD.seeds)]
+    #[arg(value_parser = whole::<NonZeroU32, 1, 1_000_000>, allow_hyphen_values = true)]
+    seeds: NonZeroU32,
+
+    /// Calls that reach the flaky service in each run, 1 to 1000000
+    #[arg(long, value_name = "N", default_value_t = ProbesConfig::STANDARD.calls)]
+    #[arg(value_parser = whole::<NonZeroU32, 1, 1_000_000>, allow_hyphen_values = true)]
+    calls: NonZeroU32,
+
+    /// How to print the result
+    #[arg(long, value_name = "FORMAT", value_enum, default_value = "table")]
+    #[arg(allow_hyphen_values = true)]
+    format: Format,
+}
+
+impl ProbesArguments {
+    const fn into_options(self) -> ProbesOptions {
+        let Self { seed, seeds, calls, format } = self;
+        ProbesOptions { config: ProbesConfig { seed, seeds, calls }, format }
     }
 }
 

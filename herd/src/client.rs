@@ -41,7 +41,8 @@ impl<'a> Client<'a> {
 
     pub(crate) fn record(&mut self, now: Instant, outcome: Outcome) {
         match self {
-            Self::Policy(call) => call.record(now, outcome),
+            // There is no breaker whose open period were to be spread.
+            Self::Policy(call) => call.record(now, outcome, || 0),
             Self::Sdk(call) => call.record(outcome),
         }
     }

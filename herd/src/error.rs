@@ -16,6 +16,8 @@ pub(crate) enum Error {
     Out(PathBuf, io::Error),
     /// The result cannot be printed.
     Print(io::Error),
+    /// The threads that probe together cannot be started.
+    Threads(io::Error),
 }
 
 impl Error {
@@ -23,7 +25,7 @@ impl Error {
         match self {
             Self::Arguments(_) | Self::Out(..) => ExitCode::from(2),
             Self::Interrupted => ExitCode::from(130), // as a shell says of Ctrl-C
-            Self::Print(_) => ExitCode::FAILURE,
+            Self::Print(_) | Self::Threads(_) => ExitCode::FAILURE,
         }
     }
 }
@@ -38,6 +40,7 @@ impl fmt::Display for Error {
                 "--out must be a directory that can be written to, not {directory:?}: {error}"
             ),
             Self::Print(error) => write!(f, "the result cannot be printed: {error}"),
+            Self::Threads(error) => write!(f, "the probe's threads cannot be started: {error}"),
         }
     }
 }

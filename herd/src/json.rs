@@ -2,6 +2,8 @@
 
 #![expect(clippy::float_arithmetic, reason = "rounding what is printed")]
 
+pub(crate) mod probes;
+
 use serde::Serialize;
 
 use crate::experiment::Row;

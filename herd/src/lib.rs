@@ -21,6 +21,9 @@
 //! # Ok::<(), Box<dyn core::error::Error>>(())
 //! ```
 //!
+//! Beside it, the [`probes`]: whether a circuit breaker lets one call through when it should, and
+//! whether a policy tries again what is worth it.
+//!
 //! # Layers
 //! A module imports only modules above it.
 //! ```text
@@ -28,7 +31,9 @@
 //! provider · queue              the world: a token bucket, and what happens when
 //! sdk · strategy · client       the callers
 //! sim                           one run
-//! stats · published             what a sample says, and what others measured
+//! stats                         what a sample says
+//! probes                        a circuit breaker and a retry policy, asked one thing each
+//! published                     what others measured
 //! experiment                    all runs of all strategies
 //! table · json · histogram · plot · files · progress · interrupt
 //! error · cli · app             the command
@@ -46,6 +51,7 @@ mod histogram;
 mod interrupt;
 mod json;
 mod plot;
+pub mod probes;
 mod progress;
 pub mod provider;
 pub mod published;

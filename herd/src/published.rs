@@ -1,4 +1,7 @@
-//! What has been published about the same experiment, from one real run each.
+//! What has been published about the same experiment, from one real run each; about the probes, see
+//! [`probes`].
+
+pub mod probes;
 
 use serde::Serialize;
 

@@ -2,6 +2,8 @@
 
 #![expect(clippy::float_arithmetic, reason = "ratios and decimals of what is printed")]
 
+pub(crate) mod probes;
+
 use comfy_table::{LineStyle, Table, TableStyle, presets};
 
 use crate::experiment::Row;

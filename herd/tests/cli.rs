@@ -1,32 +1,18 @@
 //! The command as a user meets it.
 
+mod common;
+
 use std::fs;
 use std::io;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
+use common::{herd, output, printed};
+
 /// Enough to see something, quick enough to do often.
 const SMALL: [&str; 4] = ["--runs", "2", "--clients", "30"];
-
-fn herd<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_herd"));
-    command.args(arguments).stdin(Stdio::null());
-    command
-}
-
-fn output<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Output {
-    herd(arguments).output().expect("herd starts")
-}
-
-/// What herd prints, having succeeded without a word on stderr.
-fn printed<'a>(arguments: impl IntoIterator<Item = &'a str>) -> String {
-    let output = output(arguments);
-    assert!(output.status.success(), "{output:?}");
-    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
-    String::from_utf8(output.stdout).expect("UTF-8")
-}
 
 fn path(path: &Path) -> &str {
     path.to_str().expect("UTF-8")
