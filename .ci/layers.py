@@ -12,10 +12,14 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 RANKS = {
     "config": 0, "ratio": 0, "sync": 0, "time": 0,
     "backoff": 1, "outcome": 1,
-    "http": 2, "limiter": 2,
+    "breaker": 2, "budget": 2, "http": 2, "limiter": 2,
     "policy": 3,
     "call": 4,
-    "drive": 5,
+    "counters": 5,
+    "failover": 5,
+    "upstream": 6,
+    "table": 7,
+    "drive": 7,
 }  # fmt: skip
 # What `crate::` reaches without a module: macros live where they are defined.
 MACROS = {"valid": "config"}
