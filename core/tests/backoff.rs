@@ -271,6 +271,7 @@ proptest! {
     #[test]
     fn the_iterator_gives_the_same_delays(setup in valid_setup(), seed: u64) {
         let backoff = setup.build().expect("valid");
+        prop_assert_eq!(backoff.delays(samples(seed)).size_hint(), (usize::MAX, None));
         let (mut random, mut previous) = (samples(seed), Duration::ZERO);
         for (retry, delay) in (1..=70).zip(backoff.delays(samples(seed))) {
             previous = backoff.delay(retry, previous, random());

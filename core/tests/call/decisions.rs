@@ -18,6 +18,8 @@ struct Turn {
     outcome: Option<Outcome>,
     /// How the clock moves during an attempt or a wait that is polled too early.
     clock: Move,
+    /// How the clock moves from the end of an attempt to the next question.
+    pause: Move,
     /// How much too long a sleep takes.
     oversleep: Duration,
     sample: u64,
@@ -58,10 +60,13 @@ fn any_turn() -> impl Strategy<Value = Turn> {
     ];
     let sample = prop_oneof![Just(0), Just(u64::MAX), any::<u64>()];
     let outcome = prop_oneof![9 => any_outcome().prop_map(Some), 1 => Just(None)];
-    (outcome, any_move(), oversleep, sample, prop_oneof![3 => Just(0), 1 => 0..4_u32]).prop_map(
-        |(outcome, clock, oversleep, sample, others)| Turn {
+    let pause = prop_oneof![4 => Just(Move::Forward(Duration::ZERO)), 1 => any_move()];
+    let others = prop_oneof![3 => Just(0), 1 => 0..4_u32];
+    (outcome, any_move(), pause, oversleep, sample, others).prop_map(
+        |(outcome, clock, pause, oversleep, sample, others)| Turn {
             outcome,
             clock,
+            pause,
             oversleep,
             sample,
             others,
@@ -77,8 +82,8 @@ fn any_limit() -> impl Strategy<Value = Option<(Quota, u32)>> {
 }
 
 /// What the bounds are checked against while a call runs.
-#[derive(Default)]
 struct Witness {
+    limit: Option<(Quota, u32)>,
     starts: u32,
     /// The last failure and when it happened.
     failed: Option<(Instant, Failure)>,
@@ -104,7 +109,7 @@ impl Witness {
             Step::Backoff { until, source } => {
                 assert!(reference.is_in_time(until.as_nanos().into()), "waits for nothing");
                 let Some((failed_at, failure)) = self.failed else { return };
-                let delay = until.saturating_duration_since(failed_at);
+                let delay = until.saturating_duration_since(now.max(failed_at));
                 let own = match (failure.class, rules.unhinted) {
                     (Class::Throttled, UnhintedThrottle::Backoff(_)) => None,
                     _ => Some(rules.schedule),
@@ -113,9 +118,7 @@ impl Witness {
                     (DelaySource::Hint, hint, _) => assert!(Some(delay) >= hint),
                     (DelaySource::Schedule, hint, own) => {
                         assert_eq!(hint, None, "a hint passed over");
-                        let fits = |own: Schedule| {
-                            own.min <= delay && delay <= own.max || until == Instant::MAX
-                        };
+                        let fits = |own: Schedule| own.min <= delay && delay <= own.max;
                         assert!(own.is_none_or(fits), "{delay:?}");
                     }
                 }
@@ -132,6 +135,8 @@ impl Witness {
     /// A reason is true, whichever of several true ones it is.
     fn check_stop(&self, rules: &Rules, reference: &Reference<'_>, now: Instant, stop: Stop) {
         let failure = self.failed.map(|(_, failure)| failure);
+        // Whoever looks at a clock that has stepped back since looks at when the failure was.
+        let now = self.failed.map_or(now, |(failed_at, _)| now.max(failed_at));
         let class = failure.map(|failure| failure.class);
         match stop {
             Stop::Attempts => assert_eq!(self.starts, rules.max_attempts),
@@ -155,7 +160,10 @@ impl Witness {
                     && failure.is_some_and(|failure| failure.hint == Hint::Absent);
                 assert!(class == Some(Class::Quota) || unhinted);
             }
-            Stop::CostTooHigh { .. } => {}
+            Stop::CostTooHigh { burst } => {
+                let (quota, cost) = self.limit.expect("a limiter");
+                assert!(burst == quota.burst() && cost > burst);
+            }
             _ => panic!("an unknown reason: {stop}"),
         }
     }
@@ -190,7 +198,7 @@ fn run(rules: &Rules, limit: Option<(Quota, u32)>, start: Instant, turns: &[Turn
         twin = Some((copy, *cost));
     }
     let mut reference = Reference::new(rules, twin, now);
-    let mut witness = Witness::default();
+    let mut witness = Witness { limit, starts: 0, failed: None, draws: 0 };
 
     // Nothing is in flight yet: a report of it changes nothing.
     call.record(now, Outcome::Success, || 0);
@@ -221,6 +229,7 @@ fn run(rules: &Rules, limit: Option<(Quota, u32)>, start: Instant, turns: &[Turn
                 };
                 // Reported twice is reported once.
                 call.record(now, Outcome::Ignored, || 0);
+                now = turn.pause.from(now);
             }
             Step::Backoff { until, .. } | Step::Throttled { until } => {
                 if matches!(step, Step::Backoff { .. }) && turn.clock.from(now) < until {

@@ -24,7 +24,8 @@ pub(crate) struct Reference<'a> {
 
 #[derive(Clone, Copy)]
 enum Phase {
-    Failed(Failure),
+    /// What it came to, and when.
+    Failed(Failure, u128),
     Over(Step),
     Running,
     Waiting(u128, DelaySource),
@@ -65,7 +66,7 @@ impl<'a> Reference<'a> {
         let step = match self.phase {
             Phase::Over(step) => step,
             Phase::Running => self.attempt(now),
-            Phase::Failed(failure) => match self.next_start(now, failure, sample) {
+            Phase::Failed(failure, at) => match self.next_start(now.max(at), failure, sample) {
                 Ok((start, source)) => {
                     self.phase = Phase::Waiting(start, source);
                     Step::Backoff { until: instant(start), source }
@@ -96,7 +97,7 @@ impl<'a> Reference<'a> {
                     let pause = delay.min(self.rules.max_hint);
                     limiter.pause_until(now.saturating_add(pause));
                 }
-                Phase::Failed(failure)
+                Phase::Failed(failure, nanos(now))
             }
         };
     }

@@ -355,7 +355,7 @@ fn of_repeated_hints_the_longest_that_can_be_read_holds() {
     }
 }
 
-// C08, the milliseconds twin: openai/openai-python, anthropics/anthropic-sdk-python
+// C08, the milliseconds twin, as the official LLM SDKs read it
 #[test]
 fn milliseconds_go_first_unless_they_say_nothing() {
     for (millis_value, plain, expected) in [
@@ -379,7 +379,7 @@ fn milliseconds_go_first_unless_they_say_nothing() {
     }
 }
 
-// C08, the same for the class of a 429: what cannot be read is not "no hint at all".
+// C08, what it makes of a 429, where none at all may mean a spending limit: earendil-works/pi#9724
 #[test]
 fn an_unreadable_hint_does_not_make_a_rate_limit_a_spending_limit() {
     let policy = PolicyConfig::llm().with_max_attempts(2);

@@ -31,6 +31,14 @@ fn take(limiter: &Limiter, asks: u32) -> u32 {
     (0..asks).map(|_| u32::from(limiter.try_acquire(NOW, 1).is_ok())).sum()
 }
 
+/// A pause until 20 s is in force, with one token at its end, and stays so when tokens come back.
+fn assert_paused(limiter: &Limiter) {
+    assert_eq!(limiter.available(at(millis(19_999))), 0);
+    assert_eq!(limiter.available(at(secs(20))), 1);
+    limiter.refund(9);
+    assert_eq!(limiter.available(at(millis(19_999))), 0);
+}
+
 // Mutant: `compare_exchange` as a load and a store.
 #[test]
 fn two_threads_take_exactly_the_burst() {
@@ -170,8 +178,7 @@ fn of_two_pauses_the_longer_holds() {
         let other = spawn(&limiter, |limiter| limiter.pause_until(at(secs(20))));
         limiter.pause_until(at(secs(10)));
         other.join().expect("no panic");
-        assert_eq!(limiter.available(at(millis(19_999))), 0);
-        assert_eq!(limiter.available(at(secs(20))), 1);
+        assert_paused(&limiter);
     });
 }
 
@@ -188,12 +195,12 @@ fn after_a_pause_nothing_is_taken_however_it_met_others() {
         let taken = take(&limiter, 2);
         other.join().expect("no panic");
         assert!(taken <= 2);
-        assert_eq!(limiter.available(at(millis(19_999))), 0);
-        assert_eq!(limiter.available(at(secs(20))), 1);
+        assert_paused(&limiter);
     });
 }
 
-// Mutant: a pause that another quota counts anew from now, not from its end.
+// Mutant: a pause that another quota counts anew from now, not from its end; or that the end of a
+// change overwrites.
 #[test]
 fn a_pause_outlasts_a_change_of_quota() {
     for first_pause in [0, 5] {
@@ -203,8 +210,25 @@ fn a_pause_outlasts_a_change_of_quota() {
             let other = spawn(&limiter, |limiter| limiter.pause_until(at(secs(20))));
             limiter.set_quota(at(secs(6)), quota(10, 5)).expect("nobody else is at it");
             other.join().expect("no panic");
-            assert_eq!(limiter.available(at(millis(19_999))), 0);
-            assert_eq!(limiter.available(at(secs(20))), 1);
+            assert_paused(&limiter);
         });
     }
+}
+
+// Mutant: `pause_until` that forgets that a change is under way.
+#[test]
+fn a_pause_lets_no_second_change_in() {
+    explore(|| {
+        let (ours, theirs) = (quota(10, 4), quota(100, 5));
+        let limiter = limiter(3, 2);
+        let other = spawn(&limiter, move |limiter| {
+            limiter.pause_until(at(secs(20)));
+            limiter.set_quota(NOW, theirs).is_ok()
+        });
+        let ours_made = limiter.set_quota(NOW, ours).is_ok();
+        let theirs_made = other.join().expect("no panic");
+        let last = limiter.quota();
+        assert!((last == ours && ours_made) || (last == theirs && theirs_made), "{last:?}");
+        assert_paused(&limiter);
+    });
 }
