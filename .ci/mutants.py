@@ -60,9 +60,9 @@ MUTANTS = {
         "call::of_two_calls",
     ),
     "charge-kept": (
-        SRC / "budget.rs",
-        "        core::mem::forget(self);",
-        "        drop(self);",
+        SRC / "call.rs",
+        "            Some(charge) => charge.spend(),\n",
+        "            Some(charge) => drop(charge),\n",
         "call::of_two_failures",
     ),
     "change-unclaimed": (

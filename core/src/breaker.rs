@@ -76,7 +76,8 @@ impl Error for CircuitOpen {}
 /// - a probe that ends without evidence (dropped, cancelled, a client error) frees the slot at
 ///   once;
 /// - a probe that never reports loses the slot after a lease;
-/// - what calls admitted before a trip report, or a probe whose lease ran out, changes nothing.
+/// - what calls admitted before a trip report, or a probe whose place another has taken, changes
+///   nothing.
 ///
 /// 48 bytes, configuration included, and 8 for each of the `BUCKETS` of a [rule over
 /// time](BreakerConfig::rate_over). A healthy breaker that counts failures in a row is read and not

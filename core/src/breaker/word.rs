@@ -15,8 +15,8 @@
 //!
 //! The generation moves with every trip, every probe and every closing. A permit carries the
 //! generation that it was admitted in, and a report from another generation changes nothing: late
-//! results from before a trip are ignored, and so is a probe whose lease ran out. It wraps after
-//! 1024 moves, each of which takes an open period or a probe.
+//! results from before a trip are ignored, and so is a probe whose place another has taken. It
+//! wraps after 1024 moves, each of which takes an open period or a probe.
 //!
 //! `step` says how often the open period has grown: in `closed` the one a next trip would use.
 

@@ -45,8 +45,8 @@ impl Signals {
 ///
 /// - delay-seconds: digits. A number too large to represent is [`Duration::MAX`].
 /// - Plain decimals (`299.997`), which real services send, rounded up to the nanosecond.
-/// - A list of these (`10, 20`), which a proxy makes of two lines: the longest. Empty members are
-///   passed over.
+/// - A list of these (`10, 20`), which a proxy makes of two lines: the longest. Empty members after
+///   the first are passed over.
 /// - An HTTP-date in any of the three forms of §5.6.7: the delay from `wall_now`, zero if past.
 ///
 /// Anything else is [`Hint::Malformed`]: signs, exponents, hexadecimal, `inf`, the empty string.

@@ -4,8 +4,10 @@ use holdoff::Instant;
 
 /// What a retry is counted as.
 pub(crate) const RETRY: i128 = 1_000_000;
-/// The clock readings between which trickle is told from a step back: 2^27 s, 4 years.
-pub(crate) const SPAN_MAX: i128 = 1 << 27;
+/// Seconds after which a number comes round again: 8 years.
+const ROUND: i128 = 1 << 28;
+/// How far a clock may step back (s): a year. The rest of the round is ahead.
+const BACK_MAX: i128 = ROUND / 8;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Budget {
@@ -13,14 +15,14 @@ pub(crate) struct Budget {
     pub(crate) ratio_ppm: u32,
     pub(crate) trickle_ppm: u32,
     level: i128,
-    /// The second up to which it has trickled.
-    trickled: i128,
+    /// The second up to which it has trickled, once somebody has asked for a retry.
+    trickled: Option<i128>,
 }
 
 impl Budget {
     pub(crate) fn new(reserve: u32, capacity: u32, ratio_ppm: u32, trickle_ppm: u32) -> Self {
         let level = i128::from(reserve) * RETRY;
-        Self { capacity, ratio_ppm, trickle_ppm, level, trickled: 0 }
+        Self { capacity, ratio_ppm, trickle_ppm, level, trickled: None }
     }
 
     pub(crate) fn deposit(&mut self) {
@@ -41,7 +43,7 @@ impl Budget {
 
     /// The level at `now`; a clock that is behind adds nothing.
     fn level_at(&self, now: Instant) -> i128 {
-        let passed = (second(now) - self.trickled).max(0);
+        let passed = self.trickled.map_or(0, |trickled| (second(now) - trickled).max(0));
         self.full().min(self.level + passed * i128::from(self.trickle_ppm))
     }
 
@@ -50,18 +52,21 @@ impl Budget {
     }
 
     pub(crate) fn withdraw(&mut self, now: Instant) -> bool {
-        let level = self.level_at(now);
-        if level < RETRY {
-            return false;
+        self.level = self.level_at(now);
+        self.trickled = self.trickled.max(Some(second(now)));
+        let is_there = self.level >= RETRY;
+        if is_there {
+            self.level -= RETRY;
         }
-        self.level = level - RETRY;
-        self.trickled = self.trickled.max(second(now));
-        true
+        is_there
     }
 
-    /// Whether `now` is too far from the last trickle to be told from a step back.
+    /// Whether `now` is too far from the last trickle to tell ahead from behind, or is the second
+    /// at which numbers come round.
     pub(crate) fn is_too_far(&self, now: Instant) -> bool {
-        self.trickle_ppm > 0 && (second(now) - self.trickled).abs() >= SPAN_MAX
+        let ahead = self.trickled.map_or(0, |trickled| second(now) - trickled);
+        let is_told = -BACK_MAX < ahead && ahead <= ROUND - BACK_MAX;
+        self.trickle_ppm > 0 && (!is_told || (second(now) + 1) % ROUND == 0)
     }
 }
 
