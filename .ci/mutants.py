@@ -49,8 +49,8 @@ MUTANTS = {
     ),
     "no-generation": (
         SRC / "breaker/word.rs",
-        "    generation(word) == of\n",
-        "    generation(word) == of || of < 1024\n",
+        "    if fields.generation != generation || fields.mode == Mode::Disabled {\n",
+        "    if generation > 1023 || fields.mode == Mode::Disabled {\n",
         "breaker::what_calls_from_before",
     ),
     "no-refund-at-admit": (
