@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use holdoff::{Instant, Limiter, Quota, Rate, Refusal};
+use holdoff::{ChangeUnderWay, Instant, Limiter, Quota, Rate, Refusal};
 
 use crate::common::{at, millis, secs};
 
@@ -202,4 +202,5 @@ fn refusals_say_why() {
     limiter.try_acquire(Instant::EPOCH, 2).expect("the bucket is full");
     let not_yet = limiter.try_acquire(Instant::EPOCH, 1).expect_err("empty");
     assert_eq!(not_yet.to_string(), "rate limit reached");
+    assert_eq!(ChangeUnderWay.to_string(), "another change of the quota is under way");
 }
