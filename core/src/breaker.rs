@@ -47,8 +47,13 @@ pub enum BreakerState {
 pub enum BreakerChange {
     /// The last probe succeeded: the service is back.
     Closed,
-    /// It tripped, or a probe failed.
+    /// It tripped.
     Opened {
+        /// The end of the open period.
+        until: Instant,
+    },
+    /// A probe failed: it is open for another period.
+    Reopened {
         /// The end of the open period.
         until: Instant,
     },
@@ -57,7 +62,8 @@ pub enum BreakerChange {
 /// Why a breaker did not admit a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CircuitOpen {
-    /// The earliest instant at which asking again can succeed; `None` while it is forced open.
+    /// The earliest instant at which asking again can succeed: [`Instant::MAX`], which is never, past
+    /// the end of its time; `None` while it is forced open.
     pub retry_at: Option<Instant>,
 }
 
@@ -81,8 +87,8 @@ impl Error for CircuitOpen {}
 ///
 /// 48 bytes, configuration included, and 8 for each of the `BUCKETS` of a [rule over
 /// time](BreakerConfig::rate_over). A healthy breaker that counts failures in a row is read and not
-/// written. Times are kept in milliseconds, up to 139 years after the clock's epoch, and rounded so
-/// that it never opens early.
+/// written. Times are kept in milliseconds and rounded so that it never opens early; past 139 years
+/// after the clock's epoch an open period has no end.
 ///
 /// ```
 /// use core::time::Duration;
@@ -163,6 +169,19 @@ impl<const BUCKETS: usize> CircuitBreaker<BUCKETS> {
                 Err(CircuitOpen { retry_at: retry_at.map(instant) })
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Whether, as things stand, it cannot but refuse whoever asks at `then`. A probe under way is no
+    /// such reason: it may be over by then.
+    pub(crate) fn refuses_at(&self, then: Instant) -> Option<CircuitOpen> {
+        let fields = Fields::unpacked(self.word.load());
+        match (fields.mode, fields.phase) {
+            (Mode::ForcedOpen, _) => Some(CircuitOpen { retry_at: None }),
+            (Mode::Normal, Phase::Open { end }) if millis_down(then) < end => {
+                Some(CircuitOpen { retry_at: Some(instant(end)) })
+            }
+            _ => None,
         }
     }
 
@@ -266,7 +285,7 @@ impl<const BUCKETS: usize> CircuitBreaker<BUCKETS> {
             };
             stored(new, new.and_then(|new| change(word, new)))
         });
-        if let Some(BreakerChange::Opened { .. }) = change {
+        if let Some(BreakerChange::Opened { .. } | BreakerChange::Reopened { .. }) = change {
             // What was counted before the trip must not trip it again once it is closed.
             window::clear(&self.buckets);
         }
@@ -291,6 +310,9 @@ impl<const BUCKETS: usize> CircuitBreaker<BUCKETS> {
 /// What a new word means to those who watch.
 const fn change(old: u64, new: u64) -> Option<BreakerChange> {
     match (Fields::unpacked(old).phase, Fields::unpacked(new).phase) {
+        (Phase::HalfOpen { .. }, Phase::Open { end }) => {
+            Some(BreakerChange::Reopened { until: instant(end) })
+        }
         (_, Phase::Open { end }) => Some(BreakerChange::Opened { until: instant(end) }),
         (Phase::HalfOpen { .. }, Phase::Closed { .. }) => Some(BreakerChange::Closed),
         _ => None,
@@ -311,14 +333,17 @@ fn later(time: u64, length: u64) -> u64 {
 
 const NANOS: u64 = 1_000_000;
 
+/// Rounded down; stands still just before the latest time that a word can hold.
 const fn millis_down(instant: Instant) -> u64 {
-    instant.as_nanos() / NANOS
+    let millis = instant.as_nanos() / NANOS;
+    if millis < word::TIME_MAX { millis } else { word::TIME_MAX - 1 }
 }
 
 const fn millis_up(instant: Instant) -> u64 {
     instant.as_nanos().div_ceil(NANOS)
 }
 
+/// What ends at the latest time that a word can hold never ends.
 const fn instant(millis: u64) -> Instant {
-    Instant::from_nanos(millis.saturating_mul(NANOS))
+    if millis < word::TIME_MAX { Instant::from_nanos(millis * NANOS) } else { Instant::MAX }
 }

@@ -12,6 +12,7 @@
 //!        poll: backoff
 //! ```
 
+mod build;
 mod decision;
 mod event;
 mod step;
@@ -105,6 +106,12 @@ impl Stopped {
     const fn until(stop: Stop, retry_after: Option<Duration>) -> Self {
         Self { stop, retry_after }
     }
+
+    fn circuit_open(now: Instant, open: CircuitOpen) -> Self {
+        let CircuitOpen { retry_at } = open;
+        let wait = retry_at.map(|at| at.saturating_duration_since(now));
+        Self::until(Stop::CircuitOpen { retry_at: retry_at.unwrap_or(Instant::MAX) }, wait)
+    }
 }
 
 impl From<Stop> for Stopped {
@@ -113,76 +120,7 @@ impl From<Stop> for Stopped {
     }
 }
 
-impl<'a> Call<'a> {
-    /// A call that starts now; its deadline counts from here.
-    pub const fn new(policy: &'a Policy, safety: Safety, now: Instant) -> Self {
-        let parts = Parts { breaker: None, budget: None, limiter: None, observer: None };
-        Self::with_parts(policy, safety, now, parts)
-    }
-
-    /// The same call, each attempt of which `breaker` must admit.
-    pub fn with_breaker<const BUCKETS: usize>(
-        self,
-        breaker: &'a CircuitBreaker<BUCKETS>,
-    ) -> Call<'a, BUCKETS> {
-        let Parts { budget, limiter, observer, .. } = self.parts;
-        let parts = Parts { breaker: Some(breaker), budget, limiter, observer };
-        Call::with_parts(self.policy, self.safety, self.started, parts)
-    }
-}
-
-impl<'a, const BUCKETS: usize> Call<'a, BUCKETS> {
-    pub(crate) const fn with_parts(
-        policy: &'a Policy,
-        safety: Safety,
-        now: Instant,
-        parts: Parts<'a, BUCKETS>,
-    ) -> Self {
-        let deadline = match policy.deadline() {
-            Some(deadline) => now.saturating_add(deadline),
-            None => Instant::MAX,
-        };
-        Self {
-            policy,
-            parts,
-            safety,
-            started: now,
-            deadline,
-            attempts: 0,
-            cost: 1,
-            previous: 0,
-            // Ready whatever the clock says next: it may step back.
-            state: State::Ready { not_before: Instant::EPOCH, source: DelaySource::Schedule },
-            permit: None,
-            charge: None,
-        }
-    }
-
-    /// The same call, each retry of which is taken out of `budget`.
-    pub const fn with_budget(mut self, budget: &'a RetryBudget) -> Self {
-        self.parts.budget = Some(budget);
-        self
-    }
-
-    /// The same call, each attempt of which costs `cost` tokens of its limiter, if it has one.
-    /// Costs 1 if not set.
-    pub const fn with_cost(mut self, cost: u32) -> Self {
-        self.cost = cost;
-        self
-    }
-
-    /// The same call, each attempt of which takes `cost` tokens from `limiter` first.
-    pub const fn with_limiter(mut self, limiter: &'a Limiter, cost: u32) -> Self {
-        self.parts.limiter = Some(limiter);
-        self.with_cost(cost)
-    }
-
-    /// The same call, `observer` being told what happens.
-    pub fn with_observer(mut self, observer: &'a dyn Observer) -> Self {
-        self.parts.observer = Some(observer);
-        self
-    }
-
+impl<const BUCKETS: usize> Call<'_, BUCKETS> {
     /// What to do next.
     ///
     /// `sample` is called at most once, only to spread the delay before a retry, and must give a
@@ -295,7 +233,7 @@ impl<'a, const BUCKETS: usize> Call<'a, BUCKETS> {
         }
         // Fail fast, and without waiting in a line first; takes nothing.
         if let Some(Err(open)) = self.parts.breaker.map(|breaker| breaker.peek(now)) {
-            return self.refused(now, open);
+            return self.stop(now, Stopped::circuit_open(now, open));
         }
         if let Some(limiter) = self.parts.limiter {
             match limiter.try_acquire(now, self.cost) {
@@ -321,7 +259,7 @@ impl<'a, const BUCKETS: usize> Call<'a, BUCKETS> {
                 if let Some(limiter) = self.parts.limiter {
                     limiter.refund(self.cost);
                 }
-                return self.refused(now, open);
+                return self.stop(now, Stopped::circuit_open(now, open));
             }
         }
         match self.charge.take() {
@@ -333,13 +271,6 @@ impl<'a, const BUCKETS: usize> Call<'a, BUCKETS> {
         let is_probe = self.permit.as_ref().is_some_and(Permit::is_probe);
         self.tell(now, Event::Attempt { is_probe });
         Step::Attempt(self.attempt(now))
-    }
-
-    fn refused(&mut self, now: Instant, open: CircuitOpen) -> Step {
-        let CircuitOpen { retry_at } = open;
-        let wait = retry_at.map(|at| at.saturating_duration_since(now));
-        let stop = Stop::CircuitOpen { retry_at: retry_at.unwrap_or(Instant::MAX) };
-        self.stop(now, Stopped::until(stop, wait))
     }
 
     fn attempt(&self, now: Instant) -> Attempt {

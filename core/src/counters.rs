@@ -4,8 +4,8 @@ use core::time::Duration;
 
 use crate::breaker::BreakerChange;
 use crate::call::{Event, Observation, Observer, Stop};
-use crate::sync::Word;
-use crate::time::saturating_nanos;
+use crate::sync::{Next, Word};
+use crate::time::{Instant, saturating_nanos};
 
 /// Counts what calls do, usable through `&self` from any thread, task or interrupt.
 ///
@@ -45,8 +45,10 @@ pub struct CountersSnapshot {
     pub throttles: u64,
     /// Probes of a half-open breaker.
     pub probes: u64,
-    /// Times the breaker opened, failed probes included.
+    /// Times the breaker tripped.
     pub opens: u64,
+    /// Times a probe failed and the breaker stayed open for another period.
+    pub reopens: u64,
     /// The open periods of the breaker together.
     pub time_open: Duration,
     /// Calls stopped, by reason.
@@ -87,6 +89,7 @@ enum Counter {
     Throttles,
     Probes,
     Opens,
+    Reopens,
     NanosOpen,
     StopAttempts,
     StopBudget,
@@ -128,6 +131,7 @@ impl Counters {
             throttles: read(Counter::Throttles),
             probes: read(Counter::Probes),
             opens: read(Counter::Opens),
+            reopens: read(Counter::Reopens),
             time_open: Duration::from_nanos(read(Counter::NanosOpen)),
             stops: StopCounts {
                 attempts: read(Counter::StopAttempts),
@@ -145,6 +149,14 @@ impl Counters {
 
     fn add(&self, counter: Counter, more: u64) {
         self.words[counter as usize].add(more);
+    }
+
+    fn add_open_period(&self, counter: Counter, now: Instant, until: Instant) {
+        self.add(counter, 1);
+        let open = saturating_nanos(until.saturating_duration_since(now));
+        // An open period past the end of the breaker's time is endless.
+        self.words[Counter::NanosOpen as usize]
+            .update(|nanos| Next::Store(nanos.saturating_add(open), ()));
     }
 }
 
@@ -167,9 +179,10 @@ impl Observer for Counters {
             }
             Event::Backoff { .. } | Event::Breaker(BreakerChange::Closed) => {}
             Event::Breaker(BreakerChange::Opened { until }) => {
-                self.add(Counter::Opens, 1);
-                let open = until.saturating_duration_since(observation.now);
-                self.add(Counter::NanosOpen, saturating_nanos(open));
+                self.add_open_period(Counter::Opens, observation.now, until);
+            }
+            Event::Breaker(BreakerChange::Reopened { until }) => {
+                self.add_open_period(Counter::Reopens, observation.now, until);
             }
             Event::Stop(stop) => {
                 if observation.attempts == 0 {

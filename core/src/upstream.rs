@@ -42,7 +42,7 @@ pub struct Upstream<const BUCKETS: usize = 0> {
     observer: Option<&'static dyn Observer>,
 }
 
-impl<const BUCKETS: usize> Upstream<BUCKETS> {
+impl Upstream {
     /// A service of which nothing is known.
     #[must_use]
     pub const fn new() -> Self {
@@ -51,10 +51,16 @@ impl<const BUCKETS: usize> Upstream<BUCKETS> {
 
     /// The same service, each attempt being admitted by `breaker`.
     #[must_use]
-    pub const fn with_breaker(self, breaker: CircuitBreaker<BUCKETS>) -> Self {
-        Self { breaker: Some(breaker), ..self }
+    pub const fn with_breaker<const BUCKETS: usize>(
+        self,
+        breaker: CircuitBreaker<BUCKETS>,
+    ) -> Upstream<BUCKETS> {
+        let Self { budget, counters, limiter, observer, .. } = self;
+        Upstream { breaker: Some(breaker), budget, counters, limiter, observer }
     }
+}
 
+impl<const BUCKETS: usize> Upstream<BUCKETS> {
     /// The same service, each retry being taken out of `budget`.
     #[must_use]
     pub const fn with_budget(self, budget: RetryBudget) -> Self {
@@ -121,7 +127,7 @@ impl<const BUCKETS: usize> Upstream<BUCKETS> {
     }
 }
 
-impl<const BUCKETS: usize> Default for Upstream<BUCKETS> {
+impl Default for Upstream {
     fn default() -> Self {
         Self::new()
     }

@@ -102,8 +102,8 @@ fn late_results_from_before_the_trip_change_nothing() {
         assert_eq!(breaker.state(at(12_000)), during, "{late}");
         assert!(breaker.try_acquire(at(12_100)).is_err(), "{late}: the slot is still held");
         // The second open period is twice the first.
-        let opened = BreakerChange::Opened { until: at(33_000) };
-        assert_eq!(probe.failure(at(13_000), || 0), Some(opened), "{late}");
+        let reopened = BreakerChange::Reopened { until: at(33_000) };
+        assert_eq!(probe.failure(at(13_000), || 0), Some(reopened), "{late}");
     }
 }
 

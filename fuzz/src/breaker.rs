@@ -14,7 +14,7 @@ use holdoff::{BreakerChange, CircuitBreaker, CircuitOpen, Instant, Mode, Permit}
 pub(crate) use self::config::{Config, RuleInput};
 use crate::clock::{TestClock, Tick};
 use crate::input::decoded;
-use crate::model::breaker::{self as model, Breaker, Change, Ending, Role, Ticket};
+use crate::model::breaker::{self as model, Breaker, Change, Ending, Period, Role, Ticket};
 
 #[derive(Arbitrary, Debug)]
 struct Input {
@@ -182,14 +182,12 @@ impl<'a, const BUCKETS: usize> Pair<'a, BUCKETS> {
         if ticket.role == Role::Shadow {
             return;
         }
-        // Past the end of the breaker's time no period has a length.
-        let is_in_time = model::up(now) < model::TIME_MAX;
-        assert!(now >= self.shut_until || !is_in_time, "opened early");
+        assert!(now >= self.shut_until, "opened early");
         self.shut_until = Instant::EPOCH; // It was over once, even if the clock steps back.
         if ticket.role == Role::Probe {
             let is_alone = self.probe.is_none_or(|(_, lease_end)| lease_end <= now);
-            assert!(is_alone || !is_in_time, "two probes at once");
-            let lease = Duration::from_millis(if is_in_time { self.terms.lease } else { 0 });
+            assert!(is_alone, "two probes at once");
+            let lease = Duration::from_millis(self.terms.lease);
             self.probe = Some((ticket, now.saturating_add(lease)));
         }
     }
@@ -200,6 +198,9 @@ impl<'a, const BUCKETS: usize> Pair<'a, BUCKETS> {
             assert_eq!(self.breaker.mode(), Mode::ForcedOpen);
             return;
         };
+        if retry_at == Instant::MAX {
+            return; // Past the end of its time.
+        }
         assert!(retry_at > self.clock.now(), "the time to come back has passed");
         assert_eq!(self.breaker.peek(retry_at), Ok(()), "not admitted when told to come back");
         let before = Instant::from_nanos(retry_at.as_nanos() - 1);
@@ -229,8 +230,10 @@ impl<'a, const BUCKETS: usize> Pair<'a, BUCKETS> {
         match (change, expected) {
             (None, None) => {}
             (Some(BreakerChange::Closed), Some(Change::Closed)) => self.shut_until = Instant::EPOCH,
-            (Some(BreakerChange::Opened { until }), Some(Change::Opened { earliest, latest })) => {
-                let until_millis = model::down(until);
+            (Some(BreakerChange::Opened { until }), Some(Change::Opened(ends)))
+            | (Some(BreakerChange::Reopened { until }), Some(Change::Reopened(ends))) => {
+                let Period { earliest, latest } = ends;
+                let until_millis = until.as_nanos().div_ceil(1_000_000).min(model::TIME_MAX);
                 assert!(
                     (earliest..=latest).contains(&until_millis),
                     "opens until {until_millis}, not {earliest} to {latest}"

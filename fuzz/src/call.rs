@@ -17,7 +17,7 @@ use holdoff::{Counters, DelaySource, Instant, Limiter, Outcome, Policy, Step, Up
 use self::policy::{OutcomeInput, PolicyInput, SafetyInput};
 use self::shared::{Counts, Shared};
 use self::tracked::{Phase, Ready, Tracked};
-use crate::breaker::{self, ModeInput, RuleInput};
+use crate::breaker::{Config, ModeInput, RuleInput};
 use crate::budget;
 use crate::clock::{Nudge, TestClock, Tick};
 use crate::input::decoded;
@@ -28,7 +28,7 @@ use crate::model::limiter::Bucket;
 #[derive(Arbitrary, Debug)]
 struct Input {
     policies: [PolicyInput; 2],
-    breaker: Option<breaker::Config>,
+    breaker: Option<Config>,
     budget: Option<budget::Config>,
     limiter: Option<QuotaInput>,
     ops: Vec<(Tick, Slot, Op)>,
@@ -76,23 +76,29 @@ enum Which {
 /// If an answer is not one that the rules allow.
 pub fn run(data: &[u8]) {
     let Some(input) = decoded::<Input>(data) else { return };
-    match input.breaker.map(|breaker| breaker.rule) {
-        Some(RuleInput::OverTime { .. }) => run_with::<4>(&input),
-        _ => run_with::<0>(&input),
+    let upstream = Upstream::new().with_counters(Counters::new());
+    // Without jitter the model knows the end of an open period.
+    match input.breaker.map(Config::without_jitter) {
+        None => run_with(&input, upstream, None),
+        Some(config) if matches!(config.rule, RuleInput::OverTime { .. }) => {
+            let (breaker, terms) = config.build_or_preset::<4>();
+            run_with(&input, upstream.with_breaker(breaker), Some(Breaker::new(terms)));
+        }
+        Some(config) => {
+            let (breaker, terms) = config.build_or_preset::<0>();
+            run_with(&input, upstream.with_breaker(breaker), Some(Breaker::new(terms)));
+        }
     }
 }
 
-fn run_with<const BUCKETS: usize>(input: &Input) {
+fn run_with<const BUCKETS: usize>(
+    input: &Input,
+    mut upstream: Upstream<BUCKETS>,
+    breaker: Option<Breaker>,
+) {
     let [first, second] = input.policies.map(PolicyInput::build_or_preset);
-    let mut upstream = Upstream::<BUCKETS>::new().with_counters(Counters::new());
     let (counts, mut reserve) = (Counts::default(), 0);
-    let mut shared = Shared { breaker: None, budget: None, limiter: None, counts };
-    if let Some(config) = input.breaker {
-        // Without jitter the model knows the end of an open period.
-        let (breaker, terms) = config.without_jitter().build_or_preset();
-        upstream = upstream.with_breaker(breaker);
-        shared.breaker = Some(Breaker::new(terms));
-    }
+    let mut shared = Shared { breaker, budget: None, limiter: None, counts };
     if let Some(config) = input.budget {
         let (budget, model) = config.build_or_preset();
         reserve = budget.level(Instant::EPOCH).into();

@@ -19,7 +19,8 @@ impl<const BUCKETS: usize> Call<'_, BUCKETS> {
         failure: Failure,
         sample: impl FnOnce() -> u64,
     ) -> Step {
-        match self.delay(now, failure, sample).and_then(|delayed| self.charged(now, delayed)) {
+        let delayed = self.delay(now, failure, sample);
+        match delayed.and_then(|delayed| self.charged(now, delayed)) {
             Ok((delay, source)) => {
                 let until = now.saturating_add(delay);
                 self.state = State::Ready { not_before: until, source };
@@ -30,12 +31,17 @@ impl<const BUCKETS: usize> Call<'_, BUCKETS> {
         }
     }
 
-    /// Takes the retry that was decided out of the budget.
+    /// Takes the retry that was decided out of the budget, unless nobody will admit it: a wait that
+    /// can only end in a refusal is not begun.
     fn charged(
         &mut self,
         now: Instant,
         (delay, source): (Duration, DelaySource),
     ) -> Result<(Duration, DelaySource), Stopped> {
+        let start = now.saturating_add(delay);
+        if let Some(open) = self.parts.breaker.and_then(|breaker| breaker.refuses_at(start)) {
+            return Err(Stopped::circuit_open(now, open));
+        }
         if let Some(budget) = self.parts.budget {
             match Charge::new(budget, now) {
                 Ok(charge) => self.charge = Some(charge),

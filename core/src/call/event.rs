@@ -61,3 +61,17 @@ pub trait Observer: fmt::Debug + Sync {
     /// Something happened.
     fn on_event(&self, observation: &Observation);
 }
+
+impl<O: Observer + ?Sized> Observer for &O {
+    fn on_event(&self, observation: &Observation) {
+        (**self).on_event(observation);
+    }
+}
+
+/// Both are told, in this order.
+impl<A: Observer, B: Observer> Observer for (A, B) {
+    fn on_event(&self, observation: &Observation) {
+        self.0.on_event(observation);
+        self.1.on_event(observation);
+    }
+}

@@ -160,7 +160,7 @@ impl Reference {
                     Report::Nothing => None,
                     Report::Failure => {
                         self.doublings += 1;
-                        self.open(now, sample)
+                        Some(BreakerChange::Reopened { until: self.open(now, sample) })
                     }
                     Report::Success => {
                         *successes += 1;
@@ -187,7 +187,7 @@ impl Reference {
                 if self.later_in_full(self.recovered_at, self.stable_millis()) <= floor(now) {
                     self.doublings = 0;
                 }
-                self.open(now, sample)
+                Some(BreakerChange::Opened { until: self.open(now, sample) })
             }
             _ => None,
         }
@@ -219,7 +219,7 @@ impl Reference {
         self.phase = Phase::Closed { since_ticket: self.tickets, log: Vec::new() };
     }
 
-    fn open(&mut self, now: Instant, sample: u64) -> Option<BreakerChange> {
+    fn open(&mut self, now: Instant, sample: u64) -> Instant {
         let percent = u128::from(self.setup.jitter.as_ppm()).div_ceil(10_000);
         // Such that the jitter fits below the maximum, and no period is shorter than the first.
         let (most, first) = (ceil_millis(self.setup.max), ceil_millis(self.setup.open));
@@ -230,7 +230,7 @@ impl Reference {
         let drawn = shortest + (((longest - shortest + 1) * u128::from(sample)) >> 64);
         let end = self.later(now, drawn);
         self.phase = Phase::Open { end };
-        Some(BreakerChange::Opened { until: instant(end) })
+        instant(end)
     }
 
     fn stable_millis(&self) -> u128 {
@@ -282,8 +282,9 @@ fn trips(rule: Rule, periods: u128, log: &mut Vec<Entry>, now: Instant, failed: 
     }
 }
 
+/// The last millisecond stands still just before the end.
 fn floor(now: Instant) -> u128 {
-    u128::from(now.as_nanos()) / 1_000_000
+    (u128::from(now.as_nanos()) / 1_000_000).min(LAST - 1)
 }
 
 fn ceil(now: Instant) -> u128 {
@@ -296,5 +297,8 @@ fn ceil_millis(duration: Duration) -> u128 {
 }
 
 fn instant(millis: u128) -> Instant {
+    if millis == LAST {
+        return Instant::MAX;
+    }
     Instant::from_nanos(u64::try_from(millis * 1_000_000).expect("in range"))
 }

@@ -10,9 +10,9 @@ use holdoff::{
 };
 use proptest::prelude::*;
 
+use crate::common::timer::ManualTimer;
 use crate::common::{at, between, millis, samples, secs};
 use crate::rules::{Rules, any_failure, any_rules};
-use crate::timer::ManualTimer;
 
 /// The error of an attempt: its number and what it came to.
 type Failed = (u32, Failure);
@@ -39,7 +39,8 @@ fn with_failure(result: Result<(), Failed>) -> Result<(), (Failure, Failed)> {
 }
 
 fn run_async(rules: &Rules, quota: Option<Quota>, seed: u64, answers: &[Answer]) -> Trace {
-    let (policy, timer, limiter) = (rules.policy(), ManualTimer::new(), quota.map(Limiter::new));
+    let (policy, timer, limiter) =
+        (rules.policy(), ManualTimer::new(Instant::EPOCH), quota.map(Limiter::new));
     let attempts = RefCell::new(Vec::new());
     let result = timer.run(drive::run(
         &timer,
@@ -191,7 +192,7 @@ fn a_timeout_is_a_transient_failure_of_a_request_that_may_have_been_processed() 
         (Safety::Idempotent, &[0, 2050, 4100][..], Stop::Attempts),
         (Safety::NonIdempotent, &[0], Stop::NotIdempotent),
     ] {
-        let timer = ManualTimer::new();
+        let timer = ManualTimer::new(Instant::EPOCH);
         let started = RefCell::new(Vec::new());
         let gave_up = timer.run(drive::run(
             &timer,
@@ -216,7 +217,7 @@ fn a_timeout_is_a_transient_failure_of_a_request_that_may_have_been_processed() 
 fn the_last_error_outlives_attempts_that_were_cut_off_after_it() {
     let policy = constant().with_attempt_timeout(secs(1)).with_max_attempts(3);
     let policy = policy.build().expect("valid");
-    let timer = ManualTimer::new();
+    let timer = ManualTimer::new(Instant::EPOCH);
     let gave_up = timer.run(drive::run(
         &timer,
         &NoQueue,
@@ -240,7 +241,7 @@ fn the_last_error_outlives_attempts_that_were_cut_off_after_it() {
 fn a_result_in_the_same_instant_as_the_timeout_counts() {
     let policy = constant().with_attempt_timeout(secs(1)).build().expect("valid");
     for (takes, made) in [(secs(1), 1), (secs(1) + Duration::from_nanos(1), 5)] {
-        let timer = ManualTimer::new();
+        let timer = ManualTimer::new(Instant::EPOCH);
         let made_now = Cell::new(0);
         let _ = timer.run(drive::run(
             &timer,

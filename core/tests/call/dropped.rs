@@ -9,8 +9,8 @@ use holdoff::{
     classified,
 };
 
+use crate::common::timer::ManualTimer;
 use crate::common::{at, secs};
-use crate::timer::ManualTimer;
 
 /// Polls a call that fails for ever, waits in every way there is, and drops it at each point.
 #[test]
@@ -26,7 +26,7 @@ fn a_dropped_call_sends_nothing_more_and_leaves_nothing_behind() {
     ];
     let mut polls = 0;
     loop {
-        let timer = &ManualTimer::new();
+        let timer = &ManualTimer::new(Instant::EPOCH);
         let limiter = Limiter::new(Quota::new(Rate::new(1, secs(100)), 1).expect("valid"));
         let sent = Cell::new(0);
         let mut over = false;
@@ -72,7 +72,7 @@ fn a_dropped_call_sends_nothing_more_and_leaves_nothing_behind() {
 
 #[test]
 fn a_call_that_is_never_polled_does_nothing() {
-    let timer = ManualTimer::new();
+    let timer = ManualTimer::new(Instant::EPOCH);
     let policy = PolicyConfig::standard().build().expect("valid");
     drop(drive::run(
         &timer,

@@ -9,8 +9,8 @@ use holdoff::{
     Safety, Stop, Timer, classified,
 };
 
+use crate::common::timer::ManualTimer;
 use crate::common::{at, secs};
-use crate::timer::ManualTimer;
 
 /// A line whose head is free from `free_at` on, and in which one change is announced, at
 /// `changed_at`.
@@ -105,7 +105,7 @@ fn starts(line: &Line<'_>, policy: &Policy, limiter: &Limiter, cost: u32) -> (Ve
 
 #[test]
 fn each_attempt_stands_in_line_once_and_leaves_it_when_it_starts() {
-    let timer = ManualTimer::new();
+    let timer = ManualTimer::new(Instant::EPOCH);
     let line = Line::new(&timer, at(secs(2)));
     let policy = policy(3).build().expect("valid");
     let limiter = limiter(1, secs(20), 1);
@@ -120,7 +120,7 @@ fn a_call_leaves_the_line_at_its_deadline() {
     for (free_at, expected) in
         [(Instant::MAX, vec![]), (at(secs(30)), vec![]), (at(secs(29)), vec![at(secs(29))])]
     {
-        let timer = ManualTimer::new();
+        let timer = ManualTimer::new(Instant::EPOCH);
         let line = Line::new(&timer, free_at);
         let (started, stop) = starts(&line, &policy, &limiter(1, SECOND, 1), 1);
         assert_eq!((started, stop), (expected, Stop::Deadline), "{free_at:?}");
@@ -131,7 +131,7 @@ fn a_call_leaves_the_line_at_its_deadline() {
 #[test]
 fn what_needs_no_token_does_not_stand_in_line() {
     let policy = policy(2).build().expect("valid");
-    let timer = ManualTimer::new();
+    let timer = ManualTimer::new(Instant::EPOCH);
     let blocked = Line::new(&timer, Instant::MAX);
     let limiter = limiter(1, SECOND, 100);
     let free = starts(&blocked, &policy, &limiter, 0);
@@ -145,7 +145,7 @@ fn what_needs_no_token_does_not_stand_in_line() {
 
 #[test]
 fn the_head_hears_of_a_change_while_it_sleeps() {
-    let timer = ManualTimer::new();
+    let timer = ManualTimer::new(Instant::EPOCH);
     let limiter = limiter(1, secs(100), 1);
     assert_eq!(limiter.try_acquire(Instant::EPOCH, 1), Ok(()));
     let faster = || {

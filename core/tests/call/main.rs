@@ -12,4 +12,3 @@ mod messages;
 mod presets;
 mod reference;
 mod rules;
-mod timer;

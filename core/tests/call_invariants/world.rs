@@ -159,6 +159,10 @@ impl<'a> World<'a> {
                 self.started(&mut tracked, attempt.number);
             }
             Step::Backoff { until, source } => {
+                let breaker = self.upstream.breaker().filter(|_| tracked.is_to_be_decided());
+                let state = breaker.map(|breaker| breaker.state(until));
+                let waits_in_vain = matches!(state, Some(BreakerState::Open { .. }));
+                assert!(!waits_in_vain, "waits in vain: {state:?}");
                 tracked.waits(decided_at, until, source);
                 if self.upstream.budget().is_some() && !was_charged {
                     self.level = self.level.saturating_sub(1_000_000);
@@ -266,7 +270,10 @@ impl<'a> World<'a> {
             Stop::Attempts => failure.is_some() && attempts == rules.max_attempts,
             Stop::Budget => failure.is_some() && attempts < rules.max_attempts && level == Some(0),
             Stop::CircuitOpen { retry_at } => {
-                failure.is_none() && open == Some(retry_at) && retry_at > now
+                // A wait is not begun only if the breaker is open, not while a probe is under way.
+                let breaker = self.upstream.breaker().expect("it has one");
+                let is_open = breaker.state(now) == BreakerState::Open { until: retry_at };
+                retry_at > now && if failure.is_some() { is_open } else { open == Some(retry_at) }
             }
             Stop::CostTooHigh { burst } => {
                 self.service.limiter.is_some_and(|bucket| bucket.burst == burst)

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test file uses its part of this")]
 
+pub(crate) mod timer;
+
 use core::time::Duration;
 
 use holdoff::Instant;

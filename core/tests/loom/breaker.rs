@@ -134,7 +134,7 @@ fn fail_twice_and_probe(breaker: &CircuitBreaker) {
     assert!(probe.is_probe());
     assert!(is_half_open(breaker, until));
     assert!(breaker.try_acquire(until).is_err(), "the place is held");
-    assert!(matches!(probe.failure(until, || 0), Some(BreakerChange::Opened { .. })));
+    assert!(matches!(probe.failure(until, || 0), Some(BreakerChange::Reopened { .. })));
 }
 
 // Mutant: trip-by-store

@@ -9,8 +9,8 @@ use holdoff::{
     Upstream, classified,
 };
 
+use crate::common::timer::ManualTimer;
 use crate::common::{at, secs};
-use crate::timer::ManualTimer;
 use crate::{breaker, budget, call, fail, level, limiter, poll, start, succeed, trip};
 
 const FREE: BreakerState = BreakerState::HalfOpen { probing_until: None };

@@ -10,7 +10,6 @@ mod outcomes;
 mod panics;
 mod responses;
 mod retries;
-mod timer;
 mod watched;
 
 use std::sync::Mutex;

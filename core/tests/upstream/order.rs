@@ -3,7 +3,10 @@
 use core::sync::atomic::{AtomicU32, Ordering};
 use core::time::Duration;
 
-use holdoff::{BreakerState, Failure, Hint, Instant, Mode, Outcome, Safety, Step, Stop, Upstream};
+use holdoff::{
+    BackoffConfig, BreakerState, Failure, Hint, Instant, Mode, Outcome, PolicyConfig, Safety, Step,
+    Stop, Upstream,
+};
 
 use crate::common::{at, millis, secs};
 use crate::{POLICY, breaker, budget, call, fail, level, limiter, poll, start, succeed, trip};
@@ -113,6 +116,59 @@ fn a_probe_that_the_limiter_delays_does_not_hold_the_slot() {
     succeed(&mut free, at(secs(13)));
     start(&mut call(&upstream, at(secs(13))), at(secs(13)));
     assert_eq!(state(&upstream, at(secs(13))), BreakerState::Closed);
+}
+
+#[test]
+fn a_wait_that_ends_at_an_open_breaker_is_not_begun() {
+    // The breaker opens for 10 s, the wait is 1 s.
+    let backoff = BackoffConfig::constant(secs(1)).build().expect("valid");
+    let policy = PolicyConfig::new(backoff).build().expect("valid");
+    for (hint, mode, starts) in [
+        (None, Mode::Normal, None),
+        (None, Mode::Shadow, Some(1)),
+        (None, Mode::Disabled, Some(1)),
+        (Some(9), Mode::Normal, None),
+        (Some(10), Mode::Normal, Some(10)),
+        (Some(10), Mode::ForcedOpen, None),
+    ] {
+        let upstream = Upstream::new().with_breaker(breaker(1)).with_budget(budget(1));
+        let breaker = upstream.breaker().expect("it has one");
+        if mode != Mode::ForcedOpen {
+            breaker.set_mode(mode);
+        }
+        let mut call = upstream.call(&policy, Safety::Idempotent, at(secs(0)));
+        start(&mut call, at(secs(0)));
+        let hint = hint.map_or(Hint::Absent, |after| Hint::after(secs(after)));
+        call.record(at(secs(0)), Outcome::Failure(Failure::transient().with_hint(hint)), || 0);
+        if mode == Mode::ForcedOpen {
+            breaker.set_mode(mode);
+        }
+        let step = call.poll(at(secs(0)), || 0);
+        match (starts, step) {
+            (Some(then), Step::Backoff { until, .. }) => assert_eq!(until, at(secs(then))),
+            (None, Step::Stop(Stop::CircuitOpen { retry_at })) => {
+                let end = if mode == Mode::ForcedOpen { Instant::MAX } else { at(secs(10)) };
+                assert_eq!(retry_at, end);
+                assert_eq!(upstream.budget().map(|budget| budget.level(at(secs(0)))), Some(1));
+            }
+            (starts, step) => panic!("{mode:?}, {hint:?}: {step:?} instead of {starts:?}"),
+        }
+    }
+}
+
+// It may be over by then, and well.
+#[test]
+fn a_probe_under_way_does_not_stop_a_wait() {
+    let upstream = Upstream::new().with_breaker(breaker(2));
+    let mut waiting = call(&upstream, at(secs(0)));
+    start(&mut waiting, at(secs(0)));
+    trip(&upstream, at(secs(0)));
+    let mut probe = call(&upstream, at(secs(10)));
+    start(&mut probe, at(secs(10)));
+    fail(&mut waiting, at(secs(10)));
+    let Step::Backoff { until, .. } = poll(&mut waiting, at(secs(10))) else { panic!("stopped") };
+    succeed(&mut probe, until);
+    start(&mut waiting, until);
 }
 
 #[test]

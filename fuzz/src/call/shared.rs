@@ -22,6 +22,7 @@ pub(super) struct Counts {
     pub(super) throttles: u64,
     pub(super) probes: u64,
     pub(super) opens: u64,
+    pub(super) reopens: u64,
     pub(super) stops: u64,
 }
 
@@ -29,7 +30,8 @@ impl Shared {
     pub(super) fn report(&mut self, now: Instant, ticket: Option<Ticket>, ending: Ending) {
         let Some((ticket, breaker)) = ticket.zip(self.breaker.as_mut()) else { return };
         let change = breaker.report(now, ticket, ending);
-        self.counts.opens += u64::from(matches!(change, Some(Change::Opened { .. })));
+        self.counts.opens += u64::from(matches!(change, Some(Change::Opened(_))));
+        self.counts.reopens += u64::from(matches!(change, Some(Change::Reopened(_))));
     }
 
     /// An attempt starts, a call's first or another.
@@ -72,6 +74,7 @@ impl From<CountersSnapshot> for Counts {
             throttles: snapshot.throttles,
             probes: snapshot.probes,
             opens: snapshot.opens,
+            reopens: snapshot.reopens,
             stops: stops.attempts
                 + stops.budget
                 + stops.circuit_open

@@ -134,10 +134,19 @@ impl<const BUCKETS: usize> Tracked<'_, BUCKETS> {
         // A clock that stepped back since it was recorded does not count.
         let now = now.max(at);
         let reasons = self.reasons(now, failure);
+        let refused_at =
+            |then| shared.breaker.as_ref().and_then(|breaker| breaker.refuses_at(then));
         match step {
             Step::Stop(stop) if reasons.contains(&stop) => {}
+            Step::Stop(Stop::CircuitOpen { retry_at }) => {
+                assert!(reasons.is_empty(), "{reasons:?} come first");
+                let (soonest, _) = self.bounds(failure);
+                assert_eq!(refused_at(now.saturating_add(soonest)), Some(retry_at));
+            }
             Step::Stop(Stop::Budget) => {
                 assert!(reasons.is_empty(), "{reasons:?} come first");
+                let (_, latest) = self.bounds(failure);
+                assert_eq!(refused_at(now.saturating_add(latest)), None, "comes first");
                 let budget = shared.budget.as_mut().expect("there is a budget");
                 assert!(!budget.withdraw(now), "the budget is not used up");
             }
@@ -150,6 +159,7 @@ impl<const BUCKETS: usize> Tracked<'_, BUCKETS> {
             Step::Backoff { until, source } => {
                 assert!(reasons.is_empty(), "goes on in spite of {reasons:?}");
                 assert!(until < self.deadline, "would start at or after the deadline");
+                assert_eq!(refused_at(until), None, "waits in vain");
                 let delay = until.saturating_duration_since(now);
                 self.check_delay(failure, delay, source);
                 let is_charged = match &mut shared.budget {
@@ -195,8 +205,18 @@ impl<const BUCKETS: usize> Tracked<'_, BUCKETS> {
     }
 
     fn check_delay(&mut self, failure: Failure, delay: Duration, source: DelaySource) {
-        let bounds = if let Some(hint) = failure.hint.delay() {
-            assert_eq!(source, DelaySource::Hint);
+        let bounds = self.bounds(failure);
+        let expected = failure.hint.delay().map_or(DelaySource::Schedule, |_| DelaySource::Hint);
+        assert_eq!(source, expected);
+        if source == DelaySource::Schedule {
+            self.previous = delay;
+        }
+        assert!(bounds.0 <= delay && delay <= bounds.1, "{delay:?} is not within {bounds:?}");
+    }
+
+    /// The shortest and the longest delay after a failure.
+    fn bounds(&self, failure: Failure) -> (Duration, Duration) {
+        if let Some(hint) = failure.hint.delay() {
             let envelope = self.policy.backoff().envelope(self.attempts);
             let width = match (self.policy.hint_spread(), failure.hint) {
                 (HintSpread::Envelope, _) => envelope,
@@ -207,16 +227,12 @@ impl<const BUCKETS: usize> Tracked<'_, BUCKETS> {
             };
             (hint, hint.saturating_add(width))
         } else {
-            assert_eq!(source, DelaySource::Schedule);
             let backoff = match (failure.class, self.policy.unhinted_throttle()) {
                 (Class::Throttled, UnhintedThrottle::Backoff(backoff)) => backoff,
                 _ => self.policy.backoff(),
             };
-            let bounds = backoff.bounds(self.attempts, self.previous);
-            self.previous = delay;
-            bounds
-        };
-        assert!(bounds.0 <= delay && delay <= bounds.1, "{delay:?} is not within {bounds:?}");
+            backoff.bounds(self.attempts, self.previous)
+        }
     }
 
     /// Reports how the attempt in flight ended, if there is one.

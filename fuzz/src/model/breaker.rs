@@ -79,11 +79,19 @@ pub(crate) enum Ending {
     Success,
 }
 
+/// Between which times (ms) an open period ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Period {
+    pub(crate) earliest: u64,
+    pub(crate) latest: u64,
+}
+
 /// What a report changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     Closed,
-    Opened { earliest: u64, latest: u64 },
+    Opened(Period),
+    Reopened(Period),
 }
 
 #[derive(Clone, Debug)]
@@ -144,6 +152,16 @@ impl Breaker {
         }
     }
 
+    /// When to come back, if nobody will be admitted at `then`, as things stand; a probe under way
+    /// may be over by then.
+    pub(crate) fn refuses_at(&self, then: Instant) -> Option<Instant> {
+        match self.state(then) {
+            BreakerState::ForcedOpen => Some(Instant::MAX),
+            BreakerState::Open { until } if self.mode == Mode::Normal => Some(until),
+            _ => None,
+        }
+    }
+
     pub(crate) fn try_acquire(&mut self, now: Instant) -> Result<Ticket, Option<Instant>> {
         self.peek(now)?;
         let role = self.verdict(now).unwrap_or(Role::Shadow);
@@ -198,13 +216,13 @@ impl Breaker {
                     if is_stable {
                         self.growth = 0;
                     }
-                    self.open(now)
+                    Change::Opened(self.open(now))
                 })
             }
             State::HalfOpen { successes, .. } => match ending {
                 Ending::Failure => {
                     self.growth += 1;
-                    Some(self.open(now))
+                    Some(Change::Reopened(self.open(now)))
                 }
                 Ending::Neutral => {
                     self.state = State::HalfOpen { probe: None, successes };
@@ -256,7 +274,7 @@ impl Breaker {
         }
     }
 
-    fn open(&mut self, now: Instant) -> Change {
+    fn open(&mut self, now: Instant) -> Period {
         let Terms { max_open, open, open_jitter_percent: jitter, .. } = self.terms;
         let grown = u128::from(open) << self.growth.min(15);
         // The jitter fits below the maximum; no period is shorter than the first.
@@ -269,12 +287,13 @@ impl Breaker {
         self.moves += 1;
         self.stretch += 1;
         self.outcomes.clear();
-        Change::Opened { earliest, latest: later(up(now), longest.min(max_open)) }
+        Period { earliest, latest: later(up(now), longest.min(max_open)) }
     }
 
     /// Its open period ends then, within what was announced.
     pub(crate) fn opened_until(&mut self, until: Instant) {
-        self.state = State::Open { end: down(until) };
+        let end = if until == Instant::MAX { TIME_MAX } else { down(until) };
+        self.state = State::Open { end };
     }
 
     fn close(&mut self) {
@@ -317,8 +336,9 @@ impl Breaker {
     }
 }
 
-pub(crate) const fn down(now: Instant) -> u64 {
-    now.as_nanos() / NANOS
+/// The last millisecond stands still just before the end.
+pub(crate) fn down(now: Instant) -> u64 {
+    (now.as_nanos() / NANOS).min(TIME_MAX - 1)
 }
 
 pub(crate) const fn up(now: Instant) -> u64 {
@@ -326,7 +346,7 @@ pub(crate) const fn up(now: Instant) -> u64 {
 }
 
 pub(crate) const fn instant(millis: u64) -> Instant {
-    Instant::from_nanos(millis * NANOS)
+    if millis == TIME_MAX { Instant::MAX } else { Instant::from_nanos(millis * NANOS) }
 }
 
 fn later(time: u64, length: u64) -> u64 {

@@ -110,12 +110,12 @@ impl Run {
                 }
             };
             now = now.saturating_add(CALL);
-            let (fails, is_probe) = (random.next_u64() < FAILS_BELOW, permit.is_probe());
+            let fails = random.next_u64() < FAILS_BELOW;
             record.add(fails);
             let sample = || random.next_u64();
             let change =
                 if fails { permit.failure(now, sample) } else { permit.success(now, sample) };
-            if let (Some(BreakerChange::Opened { .. }), false) = (change, is_probe) {
+            if let Some(BreakerChange::Opened { .. }) = change {
                 trips += 1;
                 at_a_run_of_five += u32::from(record.run >= tested::FAILURES_TO_TRIP);
             }

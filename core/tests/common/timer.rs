@@ -18,12 +18,13 @@ pub(crate) struct ManualTimer {
 }
 
 impl ManualTimer {
-    pub(crate) const fn new() -> Self {
-        Self {
-            now: Cell::new(Instant::EPOCH),
-            next: Cell::new(Instant::MAX),
-            sleeping: Cell::new(0),
-        }
+    pub(crate) const fn new(now: Instant) -> Self {
+        Self { now: Cell::new(now), next: Cell::new(Instant::MAX), sleeping: Cell::new(0) }
+    }
+
+    /// Says that whoever waits wants to be polled again at once.
+    pub(crate) fn wake(&self) {
+        self.next.set(self.now.get());
     }
 
     /// How many sleeps have been begun and not been dropped.
