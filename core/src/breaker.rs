@@ -185,6 +185,17 @@ impl<const BUCKETS: usize> CircuitBreaker<BUCKETS> {
         }
     }
 
+    /// When it will let somebody through, if nobody asks; `None` if it is run by hand in another mode
+    /// than normal.
+    pub(crate) fn idle_at(&self, now: Instant) -> Option<Instant> {
+        match self.state(now) {
+            _ if self.mode() != Mode::Normal => None,
+            BreakerState::Open { until: at }
+            | BreakerState::HalfOpen { probing_until: Some(at) } => Some(at),
+            _ => Some(Instant::EPOCH),
+        }
+    }
+
     /// What it does at `now`.
     #[must_use]
     pub fn state(&self, now: Instant) -> BreakerState {

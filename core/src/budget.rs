@@ -68,7 +68,7 @@ impl BudgetConfig {
     #[cfg(not(loom))]
     pub const fn build(self) -> Result<RetryBudget, ConfigError> {
         match self.terms() {
-            Ok(terms) => Ok(RetryBudget { word: Word::new(self.reserve as u64 * RETRY), terms }),
+            Ok(terms) => Ok(RetryBudget { word: Word::new(terms.reserve()), terms }),
             Err(error) => Err(error),
         }
     }
@@ -80,7 +80,7 @@ impl BudgetConfig {
     #[cfg(loom)]
     pub fn build(self) -> Result<RetryBudget, ConfigError> {
         let terms = self.terms()?;
-        Ok(RetryBudget { word: Word::new(u64::from(self.reserve) * RETRY), terms })
+        Ok(RetryBudget { word: Word::new(terms.reserve()), terms })
     }
 
     const fn terms(self) -> Result<Terms, ConfigError> {
@@ -96,19 +96,24 @@ impl BudgetConfig {
         if self.ratio.as_ppm() > ALL || self.trickle.as_ppm() > ALL {
             return Err(ConfigError::RatioAboveOne);
         }
-        Ok(Terms { capacity, ratio: self.ratio, trickle: self.trickle })
+        Ok(Terms { reserve: self.reserve, capacity, ratio: self.ratio, trickle: self.trickle })
     }
 }
 
 /// A validated configuration.
 #[derive(Clone, Copy, Debug)]
 struct Terms {
+    reserve: u32,
     capacity: u32,
     ratio: Ratio,
     trickle: Ratio,
 }
 
 impl Terms {
+    const fn reserve(self) -> u64 {
+        self.reserve as u64 * RETRY // OK: at most `full`.
+    }
+
     const fn full(self) -> u64 {
         self.capacity as u64 * RETRY // OK: at most LEVEL_MAX.
     }
@@ -179,6 +184,11 @@ impl RetryBudget {
     /// Puts a retry back that was taken out and not sent.
     pub fn refund(&self) {
         self.add(RETRY);
+    }
+
+    /// As it was built.
+    pub(crate) fn renew(&self) {
+        self.word.update(|_| Next::Store(self.terms.reserve(), ()));
     }
 
     /// Whole retries in the budget at `now`.

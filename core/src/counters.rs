@@ -147,6 +147,13 @@ impl Counters {
         }
     }
 
+    /// Nothing counted again.
+    pub(crate) fn clear(&self) {
+        for word in &self.words {
+            word.update(|_| Next::Store(0, ()));
+        }
+    }
+
     fn add(&self, counter: Counter, more: u64) {
         self.words[counter as usize].add(more);
     }

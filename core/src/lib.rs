@@ -24,6 +24,7 @@
 //! - [`http`]: statuses, methods, `Retry-After` and its kin.
 //! - [`Limiter`], [`CircuitBreaker`], [`RetryBudget`]: each one word, shared by all calls.
 //! - [`Upstream`]: one service with all three, [`Counters`] and an [`Observer`]; a `static`.
+//! - [`UpstreamTable`]: one such for each of a bounded number of keys.
 //! - [`Failover`]: which service to call when the first will not do.
 //! - [`Call`], [`Step`], [`Stop`]: the machine.
 //! - [`drive`]: the one loop that runs it, asynchronous and blocking.
@@ -77,6 +78,7 @@ mod outcome;
 mod policy;
 mod ratio;
 mod sync;
+mod table;
 mod time;
 mod upstream;
 
@@ -93,6 +95,7 @@ pub use limiter::{ChangeUnderWay, Limiter, Quota, Rate, Refusal, Reservation};
 pub use outcome::{Class, Classify, Failure, Hint, Outcome, Safety, Sent, classified};
 pub use policy::{HintSpread, Policy, PolicyConfig, UnhintedThrottle};
 pub use ratio::Ratio;
+pub use table::{Entry, NoEntry, UpstreamTable};
 #[cfg(feature = "std")]
 pub use time::MonotonicClock;
 pub use time::{Clock, Instant, Timer};

@@ -291,6 +291,20 @@ impl Limiter {
         })
     }
 
+    /// When its bucket is full and no pause in force, if nobody takes tokens.
+    pub(crate) fn full_at(&self) -> Instant {
+        self.update(|state| (None, Instant::from_nanos(state.tat.max(state.paused_until))))
+    }
+
+    /// As it was built, with a full bucket; only while nobody else uses it.
+    pub(crate) fn renew(&self, now: Instant, quota: Quota) {
+        if self.quota() != quota {
+            // Nobody else uses it, so there is no other change under way.
+            let _ = self.set_quota(now, quota);
+        }
+        self.update(|_| (Some(0), ()));
+    }
+
     /// Runs `transition` on a consistent view and stores the TAT it returns, if any.
     #[inline]
     fn update<R>(&self, transition: impl Fn(State) -> (Option<u64>, R)) -> R {

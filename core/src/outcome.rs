@@ -229,6 +229,9 @@ impl Classify for Infallible {
 
 /// Lost, refused and timed-out connections and unreachable hosts are transient; only a refused
 /// connection proves that nothing was sent. Everything else is permanent.
+///
+/// An unexpected end is a connection that was lost. Readers report one, too, for data that came in
+/// full and ends too early, such as JSON: classify such an error before it becomes an I/O error.
 #[cfg(feature = "std")]
 impl Classify for std::io::Error {
     fn classify(&self) -> Failure {

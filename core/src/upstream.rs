@@ -4,7 +4,7 @@ use crate::breaker::CircuitBreaker;
 use crate::budget::RetryBudget;
 use crate::call::{Call, Observation, Observer, Parts};
 use crate::counters::Counters;
-use crate::limiter::Limiter;
+use crate::limiter::{Limiter, Quota};
 use crate::outcome::Safety;
 use crate::policy::Policy;
 use crate::time::Instant;
@@ -100,6 +100,32 @@ impl<const BUCKETS: usize> Upstream<BUCKETS> {
             observer: is_watched.then_some(self),
         };
         Call::with_parts(policy, safety, now, parts)
+    }
+
+    /// When forgetting it gives nobody anything, if nobody calls it; `None` if its breaker is run by
+    /// hand.
+    pub(crate) fn idle_at(&self, now: Instant) -> Option<Instant> {
+        let breaker = match &self.breaker {
+            Some(breaker) => breaker.idle_at(now)?,
+            None => Instant::EPOCH,
+        };
+        Some(self.limiter.as_ref().map_or(breaker, |limiter| limiter.full_at().max(breaker)))
+    }
+
+    /// As it was built, the limiter with `quota`; only while nobody else uses it.
+    pub(crate) fn renew(&self, now: Instant, quota: Option<Quota>) {
+        if let Some(breaker) = &self.breaker {
+            breaker.set_mode(breaker.mode());
+        }
+        if let Some(budget) = &self.budget {
+            budget.renew();
+        }
+        if let Some(counters) = &self.counters {
+            counters.clear();
+        }
+        if let (Some(limiter), Some(quota)) = (&self.limiter, quota) {
+            limiter.renew(now, quota);
+        }
     }
 
     /// Its circuit breaker.

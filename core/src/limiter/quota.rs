@@ -110,7 +110,7 @@ impl Quota {
         self.interval * self.burst as u64 // OK: checked against REFILL_MAX.
     }
 
-    pub(super) const fn packed(self, tag: u64) -> u64 {
+    pub(crate) const fn packed(self, tag: u64) -> u64 {
         // It fits: if `burst - 1` has s bits, burst > 2^(s-1), so the interval, being at most
         // 2^55 / burst, is below 2^(56-s).
         let burst = self.burst as u64 - 1;
@@ -118,7 +118,7 @@ impl Quota {
         tag << TAG_SHIFT | (split as u64) << SPLIT_SHIFT | self.interval << split | burst
     }
 
-    pub(super) const fn unpacked(slot: u64) -> Self {
+    pub(crate) const fn unpacked(slot: u64) -> Self {
         let split = slot >> SPLIT_SHIFT & 0x3f;
         let payload = slot & PAYLOAD_MASK;
         let burst = payload & ((1 << split) - 1);

@@ -13,6 +13,7 @@ mod breaker;
 mod budget;
 mod call;
 mod limiter;
+mod table;
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 

@@ -88,7 +88,7 @@ impl Bucket {
         if until > self.paused_until {
             self.paused_until = until;
             let one = tokens(self.quota, 1);
-            if self.level(until) > one {
+            if self.level(until) >= one {
                 self.set(until, one);
             }
         }
