@@ -63,6 +63,12 @@ impl BudgetConfig {
 
     /// The finished budget, its reserve in it.
     ///
+    /// ```compile_fail
+    /// use holdoff::{BudgetConfig, Ratio, RetryBudget, valid};
+    ///
+    /// static BUDGET: RetryBudget = valid!(BudgetConfig::new(10, Ratio::percent(101)).build());
+    /// ```
+    ///
     /// # Errors
     /// [`ConfigError::BudgetCapacity`], [`ConfigError::RatioAboveOne`].
     #[cfg(not(loom))]

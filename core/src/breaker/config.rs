@@ -165,6 +165,34 @@ impl BreakerConfig {
     /// The finished breaker: closed, nothing counted. `BUCKETS` is 0 unless the rule is
     /// [`rate_over`](Self::rate_over).
     ///
+    /// ```
+    /// use core::time::Duration;
+    /// use holdoff::{BreakerConfig, CircuitBreaker, ConfigError, Ratio};
+    ///
+    /// let ten = Duration::from_secs(10);
+    /// for (config, error) in [
+    ///     (BreakerConfig::rate(0, Ratio::percent(50)), ConfigError::BreakerRule),
+    ///     (BreakerConfig::consecutive(5).with_lease(Duration::ZERO), ConfigError::LeaseZero),
+    ///     (
+    ///         BreakerConfig::consecutive(5).with_open_period(ten).with_max_open_period(ten / 2),
+    ///         ConfigError::OpenPeriod,
+    ///     ),
+    /// ] {
+    ///     let breaker: Result<CircuitBreaker, _> = config.build();
+    ///     assert_eq!(breaker.unwrap_err(), error);
+    /// }
+    /// ```
+    ///
+    /// In a constant none of them compiles:
+    ///
+    /// ```compile_fail
+    /// use core::time::Duration;
+    /// use holdoff::{BreakerConfig, CircuitBreaker, valid};
+    ///
+    /// static BREAKER: CircuitBreaker =
+    ///     valid!(BreakerConfig::consecutive(5).with_lease(Duration::ZERO).build());
+    /// ```
+    ///
     /// # Errors
     /// [`ConfigError::BreakerRule`], [`ConfigError::LeaseZero`], [`ConfigError::OpenPeriod`],
     /// [`ConfigError::Probes`], [`ConfigError::RatioAboveOne`].

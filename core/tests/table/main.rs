@@ -30,8 +30,7 @@ const UPSTREAM: Upstream = Upstream::new()
 
 /// Idle after a minute.
 fn table<const N: usize>() -> UpstreamTable<N> {
-    #[expect(clippy::borrow_interior_mutable_const, reason = "each slot has a copy of its own")]
-    UpstreamTable::new([const { UPSTREAM }; N])
+    UpstreamTable::new([UPSTREAM; N])
 }
 
 fn use_up(entry: &Entry<'_>, now: Instant) {
@@ -39,7 +38,7 @@ fn use_up(entry: &Entry<'_>, now: Instant) {
     limiter.try_acquire(now, limiter.available(now)).expect("available");
 }
 
-fn full_until(retry_at: Duration) -> NoEntry {
+const fn full_until(retry_at: Duration) -> NoEntry {
     NoEntry::Full { retry_at: Some(at(retry_at)) }
 }
 
