@@ -235,27 +235,3 @@ impl RetryBudget {
         second << SECOND_SHIFT | level.min(self.terms.full())
     }
 }
-
-/// A retry taken out of a budget and not yet sent: put back when it is dropped.
-#[derive(Debug)]
-pub(crate) struct Charge<'a> {
-    budget: &'a RetryBudget,
-}
-
-impl<'a> Charge<'a> {
-    pub(crate) fn new(budget: &'a RetryBudget, now: Instant) -> Result<Self, BudgetEmpty> {
-        budget.withdraw(now)?;
-        Ok(Self { budget })
-    }
-
-    /// The retry is sent.
-    pub(crate) const fn spend(self) {
-        core::mem::forget(self); // There is nothing to free but the charge itself.
-    }
-}
-
-impl Drop for Charge<'_> {
-    fn drop(&mut self) {
-        self.budget.refund();
-    }
-}

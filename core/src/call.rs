@@ -15,14 +15,17 @@
 mod build;
 mod decision;
 mod event;
+mod limits;
 mod step;
 
 use core::time::Duration;
 
 pub use self::event::{Event, Observation, Observer};
+use self::limits::Toll;
+pub use self::limits::{Limit, Limits};
 pub use self::step::{Attempt, DelaySource, Step, Stop};
 use crate::breaker::{CircuitBreaker, CircuitOpen, Permit};
-use crate::budget::{Charge, RetryBudget};
+use crate::budget::RetryBudget;
 use crate::limiter::{Limiter, Refusal};
 use crate::outcome::{Class, Failure, Hint, Outcome, Safety, Sent};
 use crate::policy::Policy;
@@ -61,7 +64,11 @@ use crate::time::Instant;
 pub struct Call<'a, const BUCKETS: usize = 0> {
     policy: &'a Policy,
     parts: Parts<'a, BUCKETS>,
+    /// Beside the limiter of its own.
+    limits: Option<&'a Limits<'a>>,
     safety: Safety,
+    /// Whether another layer tries again, so that this one must not.
+    is_nested: bool,
     started: Instant,
     /// The end of time if there is none.
     deadline: Instant,
@@ -73,8 +80,14 @@ pub struct Call<'a, const BUCKETS: usize = 0> {
     state: State,
     /// Of the attempt in flight.
     permit: Option<Permit<'a, BUCKETS>>,
-    /// For the retry that is decided and not yet sent.
-    charge: Option<Charge<'a>>,
+    /// Whether a retry is taken out of the budget and not yet sent.
+    is_charged: bool,
+}
+
+impl<const BUCKETS: usize> Drop for Call<'_, BUCKETS> {
+    fn drop(&mut self) {
+        self.give_charge_back();
+    }
 }
 
 /// What a call shares with others.
@@ -178,6 +191,17 @@ impl<const BUCKETS: usize> Call<'_, BUCKETS> {
         self.record(now, Outcome::Failure(Failure::transient()), sample);
     }
 
+    /// Ends the call for a reason of the driver's own, such as [`Stop::Cancelled`] or
+    /// [`Stop::QueueFull`]. Ignored if it is over.
+    ///
+    /// An attempt in flight is dropped without counting as anything; the tokens it took are spent.
+    pub fn give_up(&mut self, now: Instant, stop: Stop) {
+        if !matches!(self.state, State::Done | State::Stopped { .. }) {
+            self.permit = None;
+            self.stop(now, stop.into());
+        }
+    }
+
     /// Attempts started so far.
     #[must_use]
     pub const fn attempts(&self) -> u32 {
@@ -214,11 +238,10 @@ impl<const BUCKETS: usize> Call<'_, BUCKETS> {
     /// [`Step::Throttled`].
     #[must_use]
     pub fn wants_permit(&self, now: Instant) -> bool {
-        match (self.state, self.parts.limiter) {
-            (State::Ready { not_before, .. }, Some(limiter)) if not_before <= now => {
+        match self.state {
+            State::Ready { not_before, .. } if not_before <= now => {
                 // What is free, too late or refused anyhow does not stand in line to hear it.
-                self.cost > 0
-                    && self.cost <= limiter.quota().burst()
+                self.toll().is_worth_a_wait()
                     && !self.is_past_deadline(now)
                     && self.parts.breaker.is_none_or(|breaker| breaker.peek(now).is_ok())
             }
@@ -235,20 +258,18 @@ impl<const BUCKETS: usize> Call<'_, BUCKETS> {
         if let Some(Err(open)) = self.parts.breaker.map(|breaker| breaker.peek(now)) {
             return self.stop(now, Stopped::circuit_open(now, open));
         }
-        if let Some(limiter) = self.parts.limiter {
-            match limiter.try_acquire(now, self.cost) {
-                Ok(()) => {}
-                Err(Refusal::Never { burst }) => {
-                    return self.stop(now, Stop::CostTooHigh { burst }.into());
-                }
-                Err(Refusal::NotYet { until }) if self.is_past_deadline(until) => {
-                    let wait = until.saturating_duration_since(now);
-                    return self.stop(now, Stopped::until(Stop::Deadline, Some(wait)));
-                }
-                Err(Refusal::NotYet { until }) => {
-                    self.tell(now, Event::Throttled { until });
-                    return Step::Throttled { until };
-                }
+        match self.toll().take(now) {
+            Ok(()) => {}
+            Err(Refusal::Never { burst }) => {
+                return self.stop(now, Stop::CostTooHigh { burst }.into());
+            }
+            Err(Refusal::NotYet { until }) if self.is_past_deadline(until) => {
+                let wait = until.saturating_duration_since(now);
+                return self.stop(now, Stopped::until(Stop::Deadline, Some(wait)));
+            }
+            Err(Refusal::NotYet { until }) => {
+                self.tell(now, Event::Throttled { until });
+                return Step::Throttled { until };
             }
         }
         // Only now, so that no probe waits at the limiter.
@@ -256,21 +277,29 @@ impl<const BUCKETS: usize> Call<'_, BUCKETS> {
             None => {}
             Some(Ok(permit)) => self.permit = Some(permit),
             Some(Err(open)) => {
-                if let Some(limiter) = self.parts.limiter {
-                    limiter.refund(self.cost);
-                }
+                self.toll().refund();
                 return self.stop(now, Stopped::circuit_open(now, open));
             }
         }
-        match self.charge.take() {
-            Some(charge) => charge.spend(),
-            None => self.parts.budget.into_iter().for_each(RetryBudget::deposit),
+        if !core::mem::take(&mut self.is_charged) {
+            self.parts.budget.into_iter().for_each(RetryBudget::deposit);
         }
         self.state = State::InFlight;
         self.attempts += 1; // OK: at most `max_attempts`, a u32.
         let is_probe = self.permit.as_ref().is_some_and(Permit::is_probe);
         self.tell(now, Event::Attempt { is_probe });
         Step::Attempt(self.attempt(now))
+    }
+
+    fn toll(&self) -> Toll<'_> {
+        let own = self.parts.limiter.map(|limiter| Limit::new(limiter, self.cost));
+        Toll { limits: self.limits, own }
+    }
+
+    fn give_charge_back(&mut self) {
+        if core::mem::take(&mut self.is_charged) {
+            self.parts.budget.into_iter().for_each(RetryBudget::refund);
+        }
     }
 
     fn attempt(&self, now: Instant) -> Attempt {
@@ -283,7 +312,7 @@ impl<const BUCKETS: usize> Call<'_, BUCKETS> {
     }
 
     fn pause_others(&self, now: Instant, failure: Failure) {
-        match (failure.class, failure.hint.delay(), self.parts.limiter) {
+        match (failure.class, failure.hint.delay(), self.toll().widest()) {
             // An endless hint is no time to come back, and must not stop everybody for ever.
             (Class::Throttled, Some(delay), Some(limiter)) if delay < Duration::MAX => {
                 limiter.pause_until(now.saturating_add(delay.min(self.policy.max_hint())));
@@ -331,7 +360,7 @@ impl<const BUCKETS: usize> Call<'_, BUCKETS> {
     fn stop(&mut self, now: Instant, stopped: Stopped) -> Step {
         let Stopped { stop, retry_after } = stopped;
         self.state = State::Stopped { stop, retry_after };
-        self.charge = None;
+        self.give_charge_back();
         self.tell(now, Event::Stop(stop));
         Step::Stop(stop)
     }

@@ -63,6 +63,8 @@ pub struct StopCounts {
     pub attempts: u64,
     /// [`Stop::Budget`].
     pub budget: u64,
+    /// [`Stop::Cancelled`].
+    pub cancelled: u64,
     /// [`Stop::CircuitOpen`].
     pub circuit_open: u64,
     /// [`Stop::CostTooHigh`].
@@ -71,10 +73,14 @@ pub struct StopCounts {
     pub deadline: u64,
     /// [`Stop::HintTooLong`].
     pub hint_too_long: u64,
+    /// [`Stop::Nested`].
+    pub nested: u64,
     /// [`Stop::NotIdempotent`].
     pub not_idempotent: u64,
     /// [`Stop::Permanent`].
     pub permanent: u64,
+    /// [`Stop::QueueFull`].
+    pub queue_full: u64,
     /// [`Stop::Quota`].
     pub quota: u64,
 }
@@ -93,12 +99,15 @@ enum Counter {
     NanosOpen,
     StopAttempts,
     StopBudget,
+    StopCancelled,
     StopCircuitOpen,
     StopCostTooHigh,
     StopDeadline,
     StopHintTooLong,
+    StopNested,
     StopNotIdempotent,
     StopPermanent,
+    StopQueueFull,
     StopQuota,
 }
 
@@ -136,12 +145,15 @@ impl Counters {
             stops: StopCounts {
                 attempts: read(Counter::StopAttempts),
                 budget: read(Counter::StopBudget),
+                cancelled: read(Counter::StopCancelled),
                 circuit_open: read(Counter::StopCircuitOpen),
                 cost_too_high: read(Counter::StopCostTooHigh),
                 deadline: read(Counter::StopDeadline),
                 hint_too_long: read(Counter::StopHintTooLong),
+                nested: read(Counter::StopNested),
                 not_idempotent: read(Counter::StopNotIdempotent),
                 permanent: read(Counter::StopPermanent),
+                queue_full: read(Counter::StopQueueFull),
                 quota: read(Counter::StopQuota),
             },
         }
@@ -207,12 +219,15 @@ const fn counter_of(stop: Stop) -> Counter {
     match stop {
         Stop::Attempts => Counter::StopAttempts,
         Stop::Budget => Counter::StopBudget,
+        Stop::Cancelled => Counter::StopCancelled,
         Stop::CircuitOpen { .. } => Counter::StopCircuitOpen,
         Stop::CostTooHigh { .. } => Counter::StopCostTooHigh,
         Stop::Deadline => Counter::StopDeadline,
         Stop::HintTooLong { .. } => Counter::StopHintTooLong,
+        Stop::Nested => Counter::StopNested,
         Stop::NotIdempotent => Counter::StopNotIdempotent,
         Stop::Permanent => Counter::StopPermanent,
+        Stop::QueueFull => Counter::StopQueueFull,
         Stop::Quota => Counter::StopQuota,
     }
 }

@@ -2,8 +2,8 @@
 
 use core::error::Error;
 use core::fmt;
-use core::future::{Future, pending, poll_fn};
-use core::pin::pin;
+use core::future::{Future, pending, poll_fn, ready};
+use core::pin::{Pin, pin};
 use core::task::Poll;
 use core::time::Duration;
 
@@ -77,14 +77,35 @@ pub trait Queue {
         Self: 'a;
 
     /// Waits to become the head.
-    fn join(&self) -> impl Future<Output = Self::Place<'_>>;
+    ///
+    /// # Errors
+    /// [`QueueFull`] at once if too many are waiting already.
+    fn join(&self) -> impl Future<Output = Result<Self::Place<'_>, QueueFull>>;
 
     /// Completes when the limiter changed so that the head may be admitted earlier than it was
     /// told.
     fn changed(&self) -> impl Future<Output = ()> {
         pending()
     }
+
+    /// The head is not admitted yet: it keeps its place, or gives it up with `None` and joins
+    /// again.
+    fn throttled<'a>(&'a self, place: Self::Place<'a>) -> Option<Self::Place<'a>> {
+        Some(place)
+    }
 }
+
+/// Too many are waiting in line already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct QueueFull;
+
+impl fmt::Display for QueueFull {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("too many are waiting in line already")
+    }
+}
+
+impl Error for QueueFull {}
 
 /// No line: everybody asks, and whoever asks first after a token is there gets it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -93,7 +114,9 @@ pub struct NoQueue;
 impl Queue for NoQueue {
     type Place<'a> = ();
 
-    async fn join(&self) {}
+    async fn join(&self) -> Result<(), QueueFull> {
+        Ok(())
+    }
 }
 
 impl<Q: Queue> Queue for &Q {
@@ -102,12 +125,16 @@ impl<Q: Queue> Queue for &Q {
     where
         Self: 'a;
 
-    fn join(&self) -> impl Future<Output = Self::Place<'_>> {
+    fn join(&self) -> impl Future<Output = Result<Self::Place<'_>, QueueFull>> {
         (**self).join()
     }
 
     fn changed(&self) -> impl Future<Output = ()> {
         (**self).changed()
+    }
+
+    fn throttled<'a>(&'a self, place: Self::Place<'a>) -> Option<Self::Place<'a>> {
+        (**self).throttled(place)
     }
 }
 
@@ -127,56 +154,101 @@ pub async fn run<'a, const BUCKETS: usize, O, T, E, F: Future<Output = O>>(
     timer: &impl Timer,
     queue: &impl Queue,
     begin: impl FnOnce(Instant) -> Call<'a, BUCKETS>,
+    random: impl FnMut() -> u64,
+    classify: impl FnMut(O) -> Result<T, (Failure, E)>,
+    operation: impl FnMut(Attempt) -> F,
+) -> Result<T, GaveUp<E>> {
+    run_until(pending(), timer, queue, begin, random, classify, operation).await
+}
+
+/// [`run`], until `cancelled` completes: then the call stops with [`Stop::Cancelled`] in the same
+/// poll, whatever it was waiting for, and an attempt in flight is dropped.
+///
+/// Unlike a dropped future it returns what is known, the last error included.
+///
+/// # Errors
+/// [`GaveUp`] with the reason and the last error.
+pub async fn run_until<'a, const BUCKETS: usize, O, T, E, F: Future<Output = O>>(
+    cancelled: impl Future<Output = ()>,
+    timer: &impl Timer,
+    queue: &impl Queue,
+    begin: impl FnOnce(Instant) -> Call<'a, BUCKETS>,
     mut random: impl FnMut() -> u64,
     mut classify: impl FnMut(O) -> Result<T, (Failure, E)>,
     mut operation: impl FnMut(Attempt) -> F,
 ) -> Result<T, GaveUp<E>> {
+    let mut cancelled = pin!(cancelled);
     let mut now = timer.now();
     let mut call = begin(now);
     let mut last = None;
     let mut place = None;
-    loop {
+    let stop = loop {
+        // Before anything is sent; `ready` completes at once.
+        if unless(cancelled.as_mut(), ready(())).await.is_none() {
+            break Stop::Cancelled;
+        }
         if place.is_none() && call.wants_permit(now) {
             let deadline = call.deadline().unwrap_or(Instant::MAX);
-            place = before(queue.join(), timer.sleep_until(deadline)).await;
+            let joined = before(queue.join(), timer.sleep_until(deadline));
+            let Some(joined) = unless(cancelled.as_mut(), joined).await else {
+                break Stop::Cancelled;
+            };
             now = timer.now();
+            match joined {
+                Some(Ok(head)) => place = Some(head),
+                Some(Err(QueueFull)) => break Stop::QueueFull,
+                None => {} // The deadline has passed, as the call will say.
+            }
         }
         let step = call.poll(now, &mut random);
-        if !matches!(step, Step::Throttled { .. }) {
-            place = None;
-        }
-        match step {
+        let had_place = place.is_some();
+        place = match step {
+            Step::Throttled { .. } => place.and_then(|place| queue.throttled(place)),
+            _ => None,
+        };
+        let woken = match step {
             Step::Attempt(attempt) => {
                 let timeout = timer.sleep_until(ends_at(now, attempt));
                 let work = watched(&mut call, timer, || operation(attempt));
                 let running = running(&mut call, timer, work);
-                let returned = before(running, timeout).await;
+                let returned = unless(cancelled.as_mut(), before(running, timeout)).await;
                 now = timer.now();
-                match returned.map(&mut classify) {
-                    Some(Ok(value)) => {
+                match returned.map(|returned| returned.map(&mut classify)) {
+                    Some(Some(Ok(value))) => {
                         call.record(now, Outcome::Success, &mut random);
                         return Ok(value);
                     }
-                    Some(Err((failure, error))) => {
+                    Some(Some(Err((failure, error)))) => {
                         call.record(now, Outcome::Failure(failure), &mut random);
                         last = Some(error);
+                        Some(())
                     }
-                    None => call.record_timeout(now, &mut random),
+                    Some(None) => {
+                        call.record_timeout(now, &mut random);
+                        Some(())
+                    }
+                    None => None,
                 }
             }
             Step::Backoff { until, .. } => {
-                timer.sleep_until(until).await;
-                now = timer.now();
+                unless(cancelled.as_mut(), timer.sleep_until(until)).await
             }
+            Step::Throttled { .. } if had_place && place.is_none() => Some(()), // Joins again.
             Step::Throttled { until } => {
-                before(queue.changed(), timer.sleep_until(until)).await;
-                now = timer.now();
+                let changed = before(queue.changed(), timer.sleep_until(until));
+                unless(cancelled.as_mut(), changed).await.map(|_| ())
             }
             // Only a call that was over before it began.
-            Step::Done => return Err(GaveUp::new(&call, now, Stop::Attempts, last)),
-            Step::Stop(stop) => return Err(GaveUp::new(&call, now, stop, last)),
+            Step::Done => break Stop::Attempts,
+            Step::Stop(stop) => break stop,
+        };
+        now = timer.now();
+        if woken.is_none() {
+            break Stop::Cancelled;
         }
-    }
+    };
+    call.give_up(now, stop); // Unless it has stopped by itself.
+    Err(GaveUp::new(&call, now, stop, last))
 }
 
 /// Runs a call to its end, blocking: the twin of [`run`].
@@ -282,6 +354,19 @@ fn watched<'c, 'a, C: Clock, T, const BUCKETS: usize>(
     let returned = work();
     watch.has_returned = true;
     returned
+}
+
+/// What `work` gives, unless `cancelled` completes first, or in the same poll.
+async fn unless<T>(
+    cancelled: Pin<&mut impl Future<Output = ()>>,
+    work: impl Future<Output = T>,
+) -> Option<T> {
+    let (mut cancelled, mut work) = (cancelled, pin!(work));
+    poll_fn(|context| match cancelled.as_mut().poll(context) {
+        Poll::Ready(()) => Poll::Ready(None),
+        Poll::Pending => work.as_mut().poll(context).map(Some),
+    })
+    .await
 }
 
 /// What `work` gives, unless `limit` completes first.

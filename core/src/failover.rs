@@ -14,7 +14,7 @@ use crate::time::Instant;
 ///
 /// The next candidate is called only after a failure that says nothing about the call itself:
 /// attempts or budget used up on a struggling service, an open circuit breaker, a hint that is too
-/// long. A permanent failure comes back as it is, from whichever candidate: another one's answer
+/// long, too many waiting in line. A permanent failure comes back as it is, from whichever candidate: another one's answer
 /// must not hide the caller's own mistake. Nor is a call handed on that may have been processed and
 /// is not safe to repeat, that has no time left, or whose quota a person must look at.
 ///
@@ -159,9 +159,15 @@ impl<const N: usize> Route<'_, N> {
 /// Whether a stop says something about the service and nothing about the call.
 const fn fails_over(stop: Stop) -> bool {
     match stop {
-        Stop::Attempts | Stop::Budget | Stop::CircuitOpen { .. } | Stop::HintTooLong { .. } => true,
-        Stop::CostTooHigh { .. }
+        Stop::Attempts
+        | Stop::Budget
+        | Stop::CircuitOpen { .. }
+        | Stop::HintTooLong { .. }
+        | Stop::QueueFull => true,
+        Stop::Cancelled
+        | Stop::CostTooHigh { .. }
         | Stop::Deadline
+        | Stop::Nested
         | Stop::NotIdempotent
         | Stop::Permanent
         | Stop::Quota => false,
@@ -189,6 +195,9 @@ mod tests {
             (Stop::Budget, true),
             (Stop::CircuitOpen { retry_at: Instant::MAX }, true),
             (Stop::HintTooLong { hint }, true),
+            (Stop::QueueFull, true),
+            (Stop::Cancelled, false),
+            (Stop::Nested, false),
             (Stop::CostTooHigh { burst: 1 }, false),
             (Stop::Deadline, false),
             (Stop::NotIdempotent, false),

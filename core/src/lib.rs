@@ -87,7 +87,9 @@ pub use breaker::{
     BreakerChange, BreakerConfig, BreakerState, CircuitBreaker, CircuitOpen, Mode, Permit,
 };
 pub use budget::{BudgetConfig, BudgetEmpty, RetryBudget};
-pub use call::{Attempt, Call, DelaySource, Event, Observation, Observer, Step, Stop};
+pub use call::{
+    Attempt, Call, DelaySource, Event, Limit, Limits, Observation, Observer, Step, Stop,
+};
 pub use config::ConfigError;
 pub use counters::{Counters, CountersSnapshot, StopCounts};
 pub use failover::{Failover, NoCandidate, Route};

@@ -2,7 +2,7 @@
 
 use super::event::Observer;
 use super::step::DelaySource;
-use super::{Call, Parts, State};
+use super::{Call, Limits, Parts, State};
 use crate::breaker::CircuitBreaker;
 use crate::budget::RetryBudget;
 use crate::limiter::Limiter;
@@ -24,7 +24,9 @@ impl<'a> Call<'a> {
     ) -> Call<'a, BUCKETS> {
         let Parts { budget, limiter, observer, .. } = self.parts;
         let parts = Parts { breaker: Some(breaker), budget, limiter, observer };
-        Call::with_parts(self.policy, self.safety, self.started, parts)
+        let mut call = Call::with_parts(self.policy, self.safety, self.started, parts);
+        (call.limits, call.cost, call.is_nested) = (self.limits, self.cost, self.is_nested);
+        call
     }
 }
 
@@ -42,7 +44,9 @@ impl<'a, const BUCKETS: usize> Call<'a, BUCKETS> {
         Self {
             policy,
             parts,
+            limits: None,
             safety,
+            is_nested: false,
             started: now,
             deadline,
             attempts: 0,
@@ -51,7 +55,7 @@ impl<'a, const BUCKETS: usize> Call<'a, BUCKETS> {
             // Ready whatever the clock says next: it may step back.
             state: State::Ready { not_before: Instant::EPOCH, source: DelaySource::Schedule },
             permit: None,
-            charge: None,
+            is_charged: false,
         }
     }
 
@@ -72,6 +76,20 @@ impl<'a, const BUCKETS: usize> Call<'a, BUCKETS> {
     pub const fn with_limiter(mut self, limiter: &'a Limiter, cost: u32) -> Self {
         self.parts.limiter = Some(limiter);
         self.with_cost(cost)
+    }
+
+    /// The same call, each attempt of which also takes from `limits`, all or nothing: from them in
+    /// their order, then from its limiter, if it has one.
+    pub const fn with_limits(mut self, limits: &'a Limits<'a>) -> Self {
+        self.limits = Some(limits);
+        self
+    }
+
+    /// The same call, made inside of another that tries again: one attempt, and then
+    /// [`Stop::Nested`]. Layers that each try again multiply.
+    pub const fn nested(mut self) -> Self {
+        self.is_nested = true;
+        self
     }
 
     /// The same call, `observer` being told what happens, and nobody else: for both it and the

@@ -6,7 +6,7 @@ use super::event::Event;
 use super::step::{DelaySource, Step, Stop};
 use super::{Call, State, Stopped};
 use crate::backoff::draw;
-use crate::budget::{BudgetEmpty, Charge};
+use crate::budget::BudgetEmpty;
 use crate::outcome::{Class, Failure, Hint, Safety, Sent};
 use crate::policy::{HintSpread, UnhintedThrottle};
 use crate::time::{Instant, saturating_nanos};
@@ -43,8 +43,8 @@ impl<const BUCKETS: usize> Call<'_, BUCKETS> {
             return Err(Stopped::circuit_open(now, open));
         }
         if let Some(budget) = self.parts.budget {
-            match Charge::new(budget, now) {
-                Ok(charge) => self.charge = Some(charge),
+            match budget.withdraw(now) {
+                Ok(()) => self.is_charged = true,
                 Err(BudgetEmpty) => return Err(Stopped::until(Stop::Budget, Some(delay))),
             }
         }
@@ -77,6 +77,7 @@ impl<const BUCKETS: usize> Call<'_, BUCKETS> {
             _ if self.safety == Safety::NonIdempotent && failure.sent == Sent::Maybe => {
                 Some(Stop::NotIdempotent)
             }
+            _ if self.is_nested => Some(Stop::Nested),
             _ if self.attempts >= self.policy.max_attempts().get() => Some(Stop::Attempts),
             _ if self.is_past_deadline(now) => Some(Stop::Deadline),
             Class::Throttled | Class::Transient => None,

@@ -53,7 +53,6 @@ pub enum DelaySource {
 
 /// Why there is no further attempt.
 ///
-/// `#[non_exhaustive]`: queues and nested calls will add theirs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Stop {
@@ -61,6 +60,8 @@ pub enum Stop {
     Attempts,
     /// The retry budget is used up: too many calls are being retried already.
     Budget,
+    /// The driver was told to stop.
+    Cancelled,
     /// The circuit breaker is open.
     CircuitOpen {
         /// The earliest instant at which it can admit a call; [`Instant::MAX`], which is never,
@@ -80,10 +81,15 @@ pub enum Stop {
         /// What it asks for; [`Duration::MAX`] if that was too long to represent.
         hint: Duration,
     },
+    /// It would be tried again, but not by this call: it is made inside of another that tries
+    /// again.
+    Nested,
     /// The request may have been processed and repeating it could do harm.
     NotIdempotent,
     /// Trying again cannot help.
     Permanent,
+    /// The line at the limiter is full: too many are waiting already.
+    QueueFull,
     /// A quota is used up; a person must look at it.
     Quota,
 }
@@ -93,6 +99,7 @@ impl fmt::Display for Stop {
         match self {
             Self::Attempts => f.write_str("no attempts left"),
             Self::Budget => f.write_str("the retry budget is used up"),
+            Self::Cancelled => f.write_str("the caller stopped it"),
             Self::CircuitOpen { .. } => f.write_str("the circuit breaker is open"),
             Self::CostTooHigh { burst } => {
                 write!(f, "cost is above the limiter's burst of {burst}")
@@ -104,10 +111,12 @@ impl fmt::Display for Stop {
             Self::HintTooLong { hint } => {
                 write!(f, "the server asks for a wait of {hint:?}, longer than allowed")
             }
+            Self::Nested => f.write_str("another layer tries again"),
             Self::NotIdempotent => {
                 f.write_str("the request may have been processed and is not safe to repeat")
             }
             Self::Permanent => f.write_str("the failure is permanent"),
+            Self::QueueFull => f.write_str("too many are waiting for the limiter"),
             Self::Quota => f.write_str("a quota is used up"),
         }
     }

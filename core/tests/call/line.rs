@@ -3,7 +3,7 @@
 use core::cell::Cell;
 use core::time::Duration;
 
-use holdoff::drive::{self, Queue};
+use holdoff::drive::{self, Queue, QueueFull};
 use holdoff::{
     BackoffConfig, Call, Clock, Failure, Instant, Limiter, Policy, PolicyConfig, Quota, Rate,
     Safety, Stop, Timer, classified,
@@ -21,6 +21,9 @@ struct Line<'a> {
     /// What the change is.
     change: &'a dyn Fn(),
     joined: Cell<u32>,
+    /// How often the head gives its place up when it is not admitted.
+    retreats: Cell<u32>,
+    is_full: bool,
     held: Cell<bool>,
 }
 
@@ -32,6 +35,8 @@ impl<'a> Line<'a> {
             changed_at: Cell::new(Instant::MAX),
             change: &|| (),
             joined: Cell::new(0),
+            retreats: Cell::new(0),
+            is_full: false,
             held: Cell::new(false),
         }
     }
@@ -51,11 +56,20 @@ impl Queue for Line<'_> {
     where
         Self: 'b;
 
-    async fn join(&self) -> Self::Place<'_> {
+    async fn join(&self) -> Result<Self::Place<'_>, QueueFull> {
+        if self.is_full {
+            return Err(QueueFull);
+        }
         self.joined.set(self.joined.get() + 1);
         self.timer.sleep_until(self.free_at).await;
         assert!(!self.held.replace(true), "two heads");
-        Head(&self.held)
+        Ok(Head(&self.held))
+    }
+
+    fn throttled<'b>(&'b self, place: Self::Place<'b>) -> Option<Self::Place<'b>> {
+        let retreats = self.retreats.get();
+        self.retreats.set(retreats.saturating_sub(1));
+        (retreats == 0).then_some(place)
     }
 
     async fn changed(&self) {
@@ -161,4 +175,25 @@ fn the_head_hears_of_a_change_while_it_sleeps() {
     // Half a token at 50 s, the other half in 5 s more.
     let (started, _) = starts(&line, &policy, &limiter, 1);
     assert_eq!(started, [at(secs(55))]);
+}
+
+#[test]
+fn a_head_that_gives_its_place_up_joins_again() {
+    let timer = ManualTimer::new(Instant::EPOCH);
+    let limiter = limiter(1, secs(100), 1);
+    assert_eq!(limiter.try_acquire(Instant::EPOCH, 1), Ok(()));
+    let line = Line { retreats: Cell::new(2), ..Line::new(&timer, Instant::EPOCH) };
+    let (started, _) = starts(&line, &policy(1).build().expect("valid"), &limiter, 1);
+    assert_eq!((started, line.joined.get()), (vec![at(secs(100))], 3));
+}
+
+#[test]
+fn a_full_line_stops_the_call_at_once() {
+    let timer = ManualTimer::new(Instant::EPOCH);
+    let limiter = limiter(1, secs(100), 1);
+    let line = Line { is_full: true, ..Line::new(&timer, Instant::EPOCH) };
+    let (started, stop) = starts(&line, &policy(9).build().expect("valid"), &limiter, 1);
+    assert_eq!((started, stop), (vec![], Stop::QueueFull));
+    assert_eq!((timer.now(), limiter.available(timer.now())), (Instant::EPOCH, 1));
+    assert_eq!(QueueFull.to_string(), "too many are waiting in line already");
 }

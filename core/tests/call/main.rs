@@ -2,11 +2,13 @@
 
 #![cfg(not(loom))]
 
+mod cancelled;
 #[path = "../common/mod.rs"]
 mod common;
 mod decisions;
 mod driven;
 mod dropped;
+mod limits;
 mod line;
 mod messages;
 mod presets;

@@ -1,0 +1,118 @@
+//! What an attempt takes from limiters before it starts: all of it or nothing.
+
+use crate::limiter::{Limiter, Refusal};
+use crate::time::Instant;
+
+/// A limiter and what each attempt takes from it.
+#[derive(Clone, Copy, Debug)]
+pub struct Limit<'a> {
+    limiter: &'a Limiter,
+    cost: u32,
+}
+
+impl<'a> Limit<'a> {
+    /// `cost` tokens of `limiter`; 0 is free.
+    #[must_use]
+    pub const fn new(limiter: &'a Limiter, cost: u32) -> Self {
+        Self { limiter, cost }
+    }
+
+    /// Whose tokens they are.
+    #[must_use]
+    pub const fn limiter(&self) -> &'a Limiter {
+        self.limiter
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub const fn cost(&self) -> u32 {
+        self.cost
+    }
+
+    fn refund(&self) {
+        self.limiter.refund(self.cost);
+    }
+
+    /// Whether it can ever be had, and not for nothing.
+    fn is_worth_a_wait(&self) -> bool {
+        0 < self.cost && self.cost <= self.limiter.quota().burst()
+    }
+
+    fn is_impossible(&self) -> bool {
+        self.cost > self.limiter.quota().burst()
+    }
+}
+
+/// Limits that hold at once: dimensions, such as requests and tokens, or scopes, such as a tenant
+/// and all tenants together, the narrowest first.
+///
+/// ```
+/// use holdoff::{
+///     Call, Instant, Limit, Limiter, Limits, Policy, Quota, Rate, Safety, Step, valid,
+/// };
+///
+/// static REQUESTS: Limiter = Limiter::new(valid!(Quota::new(Rate::per_minute(60), 5)));
+/// static TOKENS: Limiter = Limiter::new(valid!(Quota::new(Rate::per_minute(60_000), 1_000)));
+///
+/// let both = [Limit::new(&REQUESTS, 1), Limit::new(&TOKENS, 800)];
+/// let (both, now) = (Limits::new(&both), Instant::EPOCH);
+/// let mut call = Call::new(&Policy::LLM, Safety::Idempotent, now).with_limits(&both);
+/// assert!(matches!(call.poll(now, || 0), Step::Attempt(_)));
+///
+/// // There are requests left for the next one, but no tokens: it takes neither.
+/// let mut next = Call::new(&Policy::LLM, Safety::Idempotent, now).with_limits(&both);
+/// assert!(matches!(next.poll(now, || 0), Step::Throttled { .. }));
+/// assert_eq!((REQUESTS.available(now), TOKENS.available(now)), (4, 200));
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Limits<'a>(&'a [Limit<'a>]);
+
+impl<'a> Limits<'a> {
+    /// All of `limits`, in this order.
+    #[must_use]
+    pub const fn new(limits: &'a [Limit<'a>]) -> Self {
+        Self(limits)
+    }
+}
+
+/// Everything that an attempt takes: from the limits, then from the limiter of the call's own.
+#[derive(Clone, Copy)]
+pub(super) struct Toll<'a> {
+    pub(super) limits: Option<&'a Limits<'a>>,
+    pub(super) own: Option<Limit<'a>>,
+}
+
+impl<'a> Toll<'a> {
+    fn all(self) -> impl Iterator<Item = Limit<'a>> {
+        let limits = self.limits.map_or(&[][..], |limits| limits.0);
+        limits.iter().copied().chain(self.own)
+    }
+
+    /// Takes from all or from none.
+    #[inline]
+    pub(super) fn take(self, now: Instant) -> Result<(), Refusal> {
+        for (number, limit) in self.all().enumerate() {
+            if let Err(refusal) = limit.limiter.try_acquire(now, limit.cost) {
+                self.all().take(number).for_each(|limit| limit.refund());
+                return Err(refusal);
+            }
+        }
+        Ok(())
+    }
+
+    #[cold]
+    pub(super) fn refund(self) {
+        self.all().for_each(|limit| limit.refund());
+    }
+
+    /// Whether it may have to be waited for, and can be had.
+    pub(super) fn is_worth_a_wait(self) -> bool {
+        self.all().any(|limit| limit.is_worth_a_wait())
+            && !self.all().any(|limit| limit.is_impossible())
+    }
+
+    /// What a server's "come back then" is about: the call's own limiter, or the widest limit.
+    pub(super) fn widest(self) -> Option<&'a Limiter> {
+        self.all().last().map(|limit| limit.limiter)
+    }
+}
