@@ -46,17 +46,28 @@
 #![forbid(unsafe_code)]
 
 mod limiter;
+mod line;
+mod lines;
+mod nesting;
+mod prepared;
 mod retry;
 mod timer;
+mod upstream;
 
 pub use holdoff::drive::GaveUp;
 pub use holdoff::{
-    Backoff, BackoffConfig, Class, Classify, ConfigError, Failure, Hint, HintSpread, Jitter,
-    Policy, PolicyConfig, Quota, Rate, Ratio, Sent, Stop, UnhintedThrottle, http, valid,
+    Attempt, Backoff, BackoffConfig, BreakerChange, BreakerConfig, BreakerState, BudgetConfig,
+    CircuitBreaker, Class, Classify, ConfigError, Counters, CountersSnapshot, DelaySource, Event,
+    Failure, Hint, HintSpread, Jitter, Mode, Observation, Observer, Policy, PolicyConfig, Quota,
+    Rate, Ratio, Refusal, RetryBudget, Safety, Sent, Stop, UnhintedThrottle, http, valid,
 };
-pub use limiter::{CostTooHigh, FairLimiter};
-pub use retry::{retry, retry_when};
+pub use limiter::{AcquireError, FairLimiter};
+pub use lines::Limit;
+pub use nesting::Nesting;
+pub use prepared::Prepared;
+pub use retry::{Retry, retry, retry_when};
 pub use timer::TokioTimer;
+pub use upstream::Upstream;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -2,29 +2,41 @@
 
 use core::error::Error;
 use core::fmt;
+use core::num::NonZeroU32;
 use core::time::Duration;
 
-use holdoff::drive::{self, GaveUp, Queue};
-use holdoff::{Call, Classify, Clock, Limiter, Policy, Quota, Refusal, Safety, Timer, classified};
-use tokio::sync::{Notify, Semaphore, SemaphorePermit};
+use holdoff::drive::{GaveUp, QueueFull};
+use holdoff::{Classify, Clock, Instant, Limiter, Policy, Quota, Refusal, Timer};
 
-use crate::retry::random;
+use crate::line::Line;
+use crate::prepared::Prepared;
 use crate::timer::TokioTimer;
 
-/// The cost is above the limiter's burst: no wait is long enough.
+/// Why a limiter did not let somebody wait. Nothing was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct CostTooHigh {
-    /// The largest cost that can be admitted.
-    pub burst: u32,
+#[non_exhaustive]
+pub enum AcquireError {
+    /// The cost is above the burst: no wait is long enough.
+    CostTooHigh {
+        /// The largest cost that can be admitted.
+        burst: u32,
+    },
+    /// Too many are waiting already.
+    QueueFull,
 }
 
-impl fmt::Display for CostTooHigh {
+impl fmt::Display for AcquireError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cost is above the limiter's burst of {}", self.burst)
+        match self {
+            Self::CostTooHigh { burst } => {
+                write!(f, "cost is above the limiter's burst of {burst}")
+            }
+            Self::QueueFull => f.write_str("too many are waiting for the limiter"),
+        }
     }
 }
 
-impl Error for CostTooHigh {}
+impl Error for AcquireError {}
 
 /// A rate limiter at which tasks wait in line, first come, first served.
 ///
@@ -60,15 +72,22 @@ impl FairLimiter {
     /// A limiter with a full bucket and nobody in line.
     #[must_use]
     pub const fn new(quota: Quota) -> Self {
-        let line = Line { head: Semaphore::const_new(1), changed: Notify::const_new() };
-        Self { limiter: Limiter::new(quota), line }
+        Self { limiter: Limiter::new(quota), line: Line::new() }
+    }
+
+    /// The same limiter, at which at most `max_waiting` wait in line at once, the head included;
+    /// whoever would be one more is told so at once. Unbounded if not set.
+    #[must_use]
+    pub const fn with_max_waiting(self, max_waiting: NonZeroU32) -> Self {
+        Self { line: self.line.with_max_waiting(max_waiting), ..self }
     }
 
     /// Waits in line for `cost` tokens and takes them. A cost of 0 is free and does not wait.
     ///
     /// # Errors
-    /// [`CostTooHigh`] at once if `cost` is above the burst; nothing is taken. A burst that shrinks
-    /// below `cost` during the wait ends it likewise.
+    /// [`AcquireError::CostTooHigh`] at once if `cost` is above the burst, or when the burst shrinks
+    /// below it during the wait; [`AcquireError::QueueFull`] at once if too many are waiting. Nothing
+    /// is taken.
     ///
     /// # Panics
     /// Outside a tokio runtime with time enabled, once it has to wait.
@@ -76,27 +95,47 @@ impl FairLimiter {
     /// # Cancel safety
     /// Dropping the future at any point leaves nothing behind: tokens are taken in the very poll
     /// that completes it.
-    pub async fn acquire(&self, cost: u32) -> Result<(), CostTooHigh> {
+    pub async fn acquire(&self, cost: u32) -> Result<(), AcquireError> {
         let burst = self.limiter.quota().burst();
         if cost == 0 {
             return Ok(());
         }
         if cost > burst {
-            return Err(CostTooHigh { burst });
+            return Err(AcquireError::CostTooHigh { burst });
         }
-        let _place = self.line.join().await;
+        let _head = self.line.join().await.map_err(|QueueFull| AcquireError::QueueFull)?;
         loop {
             match self.limiter.try_acquire(TokioTimer.now(), cost) {
                 Ok(()) => return Ok(()),
-                Err(Refusal::Never { burst }) => return Err(CostTooHigh { burst }),
-                Err(Refusal::NotYet { until }) => {
-                    tokio::select! {
-                        () = TokioTimer.sleep_until(until) => {}
-                        () = self.line.changed() => {}
-                    }
-                }
+                Err(Refusal::Never { burst }) => return Err(AcquireError::CostTooHigh { burst }),
+                Err(Refusal::NotYet { until }) => self.sleep_until(until).await,
             }
         }
+    }
+
+    /// Takes `cost` tokens at once, or nothing. A cost of 0 is free.
+    ///
+    /// Nobody in line is overtaken: while somebody waits it is refused.
+    ///
+    /// # Errors
+    /// [`Refusal::NotYet`] with the instant at which asking again can succeed, if nobody else asks;
+    /// [`Refusal::Never`] if `cost` is above the burst.
+    pub fn try_acquire(&self, cost: u32) -> Result<(), Refusal> {
+        let now = TokioTimer.now();
+        if cost == 0 {
+            return Ok(());
+        }
+        match self.line.try_join() {
+            Some(_head) => self.limiter.try_acquire(now, cost),
+            None => self.limiter.peek(now, cost).and(Err(Refusal::NotYet { until: now })),
+        }
+    }
+
+    /// Settles what was only estimated when it was taken: gives back what was too much, or takes
+    /// what was too little as a debt, which those in line wait for.
+    pub fn settle(&self, estimated: u32, actual: u32) {
+        self.limiter.settle(TokioTimer.now(), estimated, actual);
+        self.line.wake();
     }
 
     /// [`retry`](crate::retry), each attempt of which first waits in line for one token.
@@ -132,15 +171,23 @@ impl FairLimiter {
         policy: &Policy,
         mut operation: impl FnMut() -> F,
     ) -> Result<T, GaveUp<E>> {
-        drive::run(
-            &TokioTimer,
-            &self.line,
-            |now| Call::new(policy, Safety::Idempotent, now).with_limiter(&self.limiter, 1),
-            random(),
-            classified,
-            |_| operation(),
-        )
-        .await
+        Prepared::new(policy).with_limiter(self, 1).run(|_| operation()).await
+    }
+
+    pub(crate) const fn limiter(&self) -> &Limiter {
+        &self.limiter
+    }
+
+    pub(crate) const fn line(&self) -> &Line {
+        &self.line
+    }
+
+    /// As the head of the line: until then, or until something changes.
+    pub(crate) async fn sleep_until(&self, until: Instant) {
+        tokio::select! {
+            () = TokioTimer.sleep_until(until) => {}
+            () = self.line.changed() => {}
+        }
     }
 
     /// Tokens that can be taken now, 0 while paused.
@@ -156,6 +203,12 @@ impl FairLimiter {
         self.limiter.pause_until(TokioTimer.now().saturating_add(pause));
     }
 
+    /// How many wait in line, the head included.
+    #[must_use]
+    pub fn waiting(&self) -> u32 {
+        self.line.waiting()
+    }
+
     /// The quota in force.
     #[must_use]
     pub fn quota(&self) -> Quota {
@@ -167,27 +220,6 @@ impl FairLimiter {
         while self.limiter.set_quota(TokioTimer.now(), quota).is_err() {
             std::thread::yield_now(); // Another thread is a few instructions from being done.
         }
-        self.line.changed.notify_one();
-    }
-}
-
-/// Who is next: one permit, handed on in the order in which tasks asked for it.
-#[derive(Debug)]
-struct Line {
-    head: Semaphore,
-    /// Wakes the head, the only one that sleeps; remembered if it is not asleep just now.
-    changed: Notify,
-}
-
-impl Queue for Line {
-    /// `None` could only come of a closed semaphore, and nothing closes this one.
-    type Place<'a> = Option<SemaphorePermit<'a>>;
-
-    async fn join(&self) -> Self::Place<'_> {
-        self.head.acquire().await.ok()
-    }
-
-    async fn changed(&self) {
-        self.changed.notified().await;
+        self.line.wake();
     }
 }

@@ -1,9 +1,12 @@
 //! The simplest form: a policy and an operation.
 
-use holdoff::drive::{self, GaveUp, NoQueue};
-use holdoff::{Call, Classify, Failure, Policy, Safety, classified};
+use core::future::Future;
 
-use crate::timer::TokioTimer;
+use holdoff::drive::GaveUp;
+use holdoff::{Classify, Failure, Policy};
+
+use crate::prepared::Prepared;
+use crate::upstream::Upstream;
 
 /// Calls `operation` until it succeeds or `policy` says stop.
 ///
@@ -34,15 +37,7 @@ pub async fn retry<T, E: Classify, F: Future<Output = Result<T, E>>>(
     policy: &Policy,
     mut operation: impl FnMut() -> F,
 ) -> Result<T, GaveUp<E>> {
-    drive::run(
-        &TokioTimer,
-        &NoQueue,
-        |now| Call::new(policy, Safety::Idempotent, now),
-        random(),
-        classified,
-        |_| operation(),
-    )
-    .await
+    Prepared::new(policy).run(|_| operation()).await
 }
 
 /// Calls `operation` until it succeeds or `policy` says stop, `classify` saying what its errors
@@ -73,22 +68,57 @@ pub async fn retry<T, E: Classify, F: Future<Output = Result<T, E>>>(
 /// ```
 pub async fn retry_when<T, E, F: Future<Output = Result<T, E>>>(
     policy: &Policy,
-    mut classify: impl FnMut(&E) -> Failure,
+    classify: impl FnMut(&E) -> Failure,
     mut operation: impl FnMut() -> F,
 ) -> Result<T, GaveUp<E>> {
-    drive::run(
-        &TokioTimer,
-        &NoQueue,
-        |now| Call::new(policy, Safety::Idempotent, now),
-        random(),
-        |result: Result<T, E>| result.map_err(|error| (classify(&error), error)),
-        |_| operation(),
-    )
-    .await
+    Prepared::new(policy).run_when(classify, |_| operation()).await
 }
 
-/// Random numbers of a stream of its own, set up when the first is drawn: never on success.
-pub(crate) fn random() -> impl FnMut() -> u64 {
-    let mut generator = None;
-    move || generator.get_or_insert_with(fastrand::Rng::new).u64(..)
+/// [`retry`] and its kin as methods of the operation.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() {
+/// use holdoff_tokio::{Failure, Policy, Retry, Upstream};
+///
+/// static PROVIDER: Upstream = Upstream::new(Policy::LLM);
+///
+/// async fn fetch() -> Result<u32, Failure> {
+///     Ok(7)
+/// }
+///
+/// assert_eq!(fetch.retry(&Policy::INTERACTIVE).await, Ok(7));
+/// assert_eq!((|| fetch()).guarded_by(&PROVIDER).await, Ok(7));
+/// # }
+/// ```
+pub trait Retry<T, E, F: Future<Output = Result<T, E>>>: FnMut() -> F + Sized {
+    /// As [`retry`].
+    fn retry(self, policy: &Policy) -> impl Future<Output = Result<T, GaveUp<E>>>
+    where
+        E: Classify,
+    {
+        retry(policy, self)
+    }
+
+    /// As [`retry_when`].
+    fn retry_when(
+        self,
+        policy: &Policy,
+        classify: impl FnMut(&E) -> Failure,
+    ) -> impl Future<Output = Result<T, GaveUp<E>>> {
+        retry_when(policy, classify, self)
+    }
+
+    /// As [`Upstream::call`].
+    fn guarded_by<const BUCKETS: usize>(
+        self,
+        upstream: &Upstream<BUCKETS>,
+    ) -> impl Future<Output = Result<T, GaveUp<E>>>
+    where
+        E: Classify,
+    {
+        upstream.call(self)
+    }
 }
+
+impl<T, E, F: Future<Output = Result<T, E>>, O: FnMut() -> F> Retry<T, E, F> for O {}

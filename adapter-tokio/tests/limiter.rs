@@ -8,7 +8,7 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use common::{Failing, built, constant, drained, poll_once};
-use holdoff_tokio::{CostTooHigh, Failure, FairLimiter, Hint, Quota, Rate, Stop};
+use holdoff_tokio::{AcquireError, Failure, FairLimiter, Hint, Quota, Rate, Stop};
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::time::{Instant, advance, sleep, sleep_until, timeout};
 
@@ -124,7 +124,11 @@ async fn what_can_never_fit_is_refused_at_once_even_behind_a_line() {
     assert!(poll_once(ahead.as_mut()).is_pending());
     for cost in [101, 200, u32::MAX] {
         let start = Instant::now();
-        assert_eq!(limiter.acquire(cost).await, Err(CostTooHigh { burst: 100 }), "{cost}");
+        assert_eq!(
+            limiter.acquire(cost).await,
+            Err(AcquireError::CostTooHigh { burst: 100 }),
+            "{cost}"
+        );
         assert_eq!(start.elapsed(), Duration::ZERO);
     }
     assert_eq!(limiter.acquire(0).await, Ok(()));
@@ -179,7 +183,7 @@ async fn another_quota_reaches_the_one_who_already_sleeps() {
     // A burst below what it waits for: it hears that at once.
     advance(Duration::from_millis(100)).await;
     limiter.set_quota(quota(Rate::per_second(1), 2));
-    assert_eq!(waiting.await.expect("no panic"), Err(CostTooHigh { burst: 2 }));
+    assert_eq!(waiting.await.expect("no panic"), Err(AcquireError::CostTooHigh { burst: 2 }));
     assert!(start.elapsed() < SECOND * 32);
 }
 

@@ -68,19 +68,18 @@ impl<E: Error + 'static> Error for GaveUp<E> {
 /// Where calls wait in line for a limiter.
 ///
 /// The holder of the [`Place`](Self::Place) is at the head; only the head asks the limiter and
-/// sleeps. Dropping the place, or the future that waits for it, lets the next one in and leaves no
+/// sleeps. For a line that is shared, implement it for a reference to the line, so that the place can
+/// borrow from it. Dropping the place, or the future that waits for it, lets the next one in and leaves no
 /// debt behind.
 pub trait Queue {
     /// The head of the line.
-    type Place<'a>
-    where
-        Self: 'a;
+    type Place;
 
     /// Waits to become the head.
     ///
     /// # Errors
     /// [`QueueFull`] at once if too many are waiting already.
-    fn join(&self) -> impl Future<Output = Result<Self::Place<'_>, QueueFull>>;
+    fn join(&self) -> impl Future<Output = Result<Self::Place, QueueFull>>;
 
     /// Completes when the limiter changed so that the head may be admitted earlier than it was
     /// told.
@@ -90,7 +89,7 @@ pub trait Queue {
 
     /// The head is not admitted yet: it keeps its place, or gives it up with `None` and joins
     /// again.
-    fn throttled<'a>(&'a self, place: Self::Place<'a>) -> Option<Self::Place<'a>> {
+    fn throttled(&self, place: Self::Place) -> Option<Self::Place> {
         Some(place)
     }
 }
@@ -112,29 +111,10 @@ impl Error for QueueFull {}
 pub struct NoQueue;
 
 impl Queue for NoQueue {
-    type Place<'a> = ();
+    type Place = ();
 
     async fn join(&self) -> Result<(), QueueFull> {
         Ok(())
-    }
-}
-
-impl<Q: Queue> Queue for &Q {
-    type Place<'a>
-        = Q::Place<'a>
-    where
-        Self: 'a;
-
-    fn join(&self) -> impl Future<Output = Result<Self::Place<'_>, QueueFull>> {
-        (**self).join()
-    }
-
-    fn changed(&self) -> impl Future<Output = ()> {
-        (**self).changed()
-    }
-
-    fn throttled<'a>(&'a self, place: Self::Place<'a>) -> Option<Self::Place<'a>> {
-        (**self).throttled(place)
     }
 }
 

@@ -162,13 +162,50 @@ impl Limiter {
             return Ok(());
         }
         let now = now.as_nanos();
-        self.update(|state| match state.charge(now, cost) {
-            Ok(charged) if charged.ready_at <= now => (Some(charged.tat), Ok(())),
-            Ok(charged) => {
-                (None, Err(Refusal::NotYet { until: Instant::from_nanos(charged.ready_at) }))
-            }
+        self.update(|state| match state.admit(now, cost) {
+            Ok(tat) => (Some(tat), Ok(())),
             Err(refusal) => (None, Err(refusal)),
         })
+    }
+
+    /// Whether [`try_acquire`](Self::try_acquire) would be refused; takes nothing.
+    ///
+    /// # Errors
+    /// As there.
+    #[inline]
+    pub fn peek(&self, now: Instant, cost: u32) -> Result<(), Refusal> {
+        if cost == 0 {
+            return Ok(());
+        }
+        let now = now.as_nanos();
+        self.update(|state| (None, state.admit(now, cost).map(|_| ())))
+    }
+
+    /// Settles what was only estimated when it was taken: gives back what was too much, or takes
+    /// what was too little as a debt, which later calls wait for.
+    ///
+    /// ```
+    /// use holdoff::{Instant, Limiter, Quota, Rate};
+    ///
+    /// let tokens = Limiter::new(Quota::new(Rate::per_second(100), 1_000)?);
+    /// let now = Instant::EPOCH;
+    /// tokens.try_acquire(now, 800).unwrap();
+    /// tokens.settle(now, 800, 300);
+    /// assert_eq!(tokens.available(now), 700);
+    /// tokens.settle(now, 300, 1_200);
+    /// assert!(tokens.try_acquire(now, 1).is_err()); // 200 are owed, two seconds' worth
+    /// # Ok::<(), holdoff::ConfigError>(())
+    /// ```
+    pub fn settle(&self, now: Instant, estimated: u32, actual: u32) {
+        let now = now.as_nanos();
+        if let Some(more) = actual.checked_sub(estimated) {
+            self.update(|state| {
+                let owed = state.quota.interval.saturating_mul(u64::from(more));
+                (Some(state.tat.max(now).saturating_add(owed).min(TIME_MAX)), ())
+            });
+        } else {
+            self.refund(estimated - actual);
+        }
     }
 
     /// Takes `cost` tokens now for a request to be sent when they are there.
@@ -345,6 +382,17 @@ struct Charged {
 }
 
 impl State {
+    /// The TAT once `cost` is taken, if it is there.
+    #[inline]
+    fn admit(&self, now: u64, cost: u32) -> Result<u64, Refusal> {
+        let charged = self.charge(now, cost)?;
+        if charged.ready_at <= now {
+            Ok(charged.tat)
+        } else {
+            Err(Refusal::NotYet { until: Instant::from_nanos(charged.ready_at) })
+        }
+    }
+
     #[inline]
     const fn charge(&self, now: u64, cost: u32) -> Result<Charged, Refusal> {
         if cost > self.quota.burst {

@@ -50,13 +50,10 @@ impl Drop for Head<'_> {
     }
 }
 
-impl Queue for Line<'_> {
-    type Place<'b>
-        = Head<'b>
-    where
-        Self: 'b;
+impl<'b> Queue for &'b Line<'_> {
+    type Place = Head<'b>;
 
-    async fn join(&self) -> Result<Self::Place<'_>, QueueFull> {
+    async fn join(&self) -> Result<Head<'b>, QueueFull> {
         if self.is_full {
             return Err(QueueFull);
         }
@@ -66,7 +63,7 @@ impl Queue for Line<'_> {
         Ok(Head(&self.held))
     }
 
-    fn throttled<'b>(&'b self, place: Self::Place<'b>) -> Option<Self::Place<'b>> {
+    fn throttled(&self, place: Head<'b>) -> Option<Head<'b>> {
         let retreats = self.retreats.get();
         self.retreats.set(retreats.saturating_sub(1));
         (retreats == 0).then_some(place)
@@ -97,7 +94,7 @@ fn starts(line: &Line<'_>, policy: &Policy, limiter: &Limiter, cost: u32) -> (Ve
     let started = Cell::new(Vec::new());
     let result = timer.run(drive::run(
         timer,
-        line,
+        &line,
         |now| Call::new(policy, Safety::Idempotent, now).with_limiter(limiter, cost),
         || 0,
         classified,

@@ -1,0 +1,69 @@
+//! Calls made inside of others.
+
+use core::future::Future;
+
+use holdoff::Policy;
+
+tokio::task_local! {
+    static INSIDE: bool;
+}
+
+/// Whether code runs inside an attempt of a call that tries again, so that a call made there makes
+/// one attempt and leaves the rest to the outer one.
+///
+/// It is known all through the task of the attempt, and not in tasks that it spawns: hand it over.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() {
+/// use holdoff_tokio::{Failure, Nesting, Policy, Stop, retry};
+///
+/// let inner = async || retry(&Policy::STANDARD, async || Err::<(), _>(Failure::transient())).await;
+/// let outer = retry(&Policy::STANDARD, async || {
+///     let here = inner().await.unwrap_err();
+///     let spawned = tokio::spawn(Nesting::current().scope(inner())).await.unwrap().unwrap_err();
+///     assert_eq!((here.stop, spawned.stop), (Stop::Nested, Stop::Nested));
+///     Ok::<_, Failure>(here.attempts + spawned.attempts)
+/// });
+/// assert_eq!(outer.await, Ok(2));
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Nesting {
+    is_inside: bool,
+}
+
+impl Nesting {
+    /// Whether this task is inside an attempt just now.
+    #[must_use]
+    pub fn current() -> Self {
+        Self { is_inside: INSIDE.try_with(|&is_inside| is_inside).unwrap_or(false) }
+    }
+
+    /// Runs `future` as if it were here.
+    pub fn scope<F: Future>(self, future: F) -> impl Future<Output = F::Output> {
+        INSIDE.scope(self.is_inside, future)
+    }
+
+    /// For the attempts of a call by `policy` that is made here.
+    pub(crate) fn of_attempts_of(policy: &Policy) -> Self {
+        // A layer that does not try again leaves it to those inside.
+        let is_inside = policy.max_attempts().get() > 1 || Self::current().is_inside;
+        Self { is_inside }
+    }
+}
+
+/// What a call does that is made inside of another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Rule {
+    #[default]
+    Once,
+    Retry,
+}
+
+impl Rule {
+    /// Whether a call made here makes one attempt only.
+    pub(crate) fn applies(self) -> bool {
+        self == Self::Once && Nesting::current().is_inside
+    }
+}

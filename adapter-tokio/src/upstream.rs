@@ -1,0 +1,166 @@
+//! One service and everything that guards it.
+
+use core::num::NonZeroU32;
+
+use holdoff::drive::GaveUp;
+use holdoff::{CircuitBreaker, Classify, Counters, Failure, Observer, Policy, Quota, RetryBudget};
+
+use crate::limiter::FairLimiter;
+use crate::prepared::Prepared;
+
+/// One service: how calls to it are tried again, and its limiter, circuit breaker, retry budget and
+/// counters, each if it is wanted.
+///
+/// Usable through `&self` from any task or thread; share it in a `static` or an `Arc`.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() {
+/// use holdoff_tokio::{
+///     BreakerConfig, BudgetConfig, Counters, Failure, Policy, Quota, Rate, Ratio, Upstream, valid,
+/// };
+///
+/// static PROVIDER: Upstream = Upstream::new(Policy::LLM)
+///     .with_limiter(valid!(Quota::new(Rate::per_second(10), 20)))
+///     .with_breaker(valid!(BreakerConfig::rate(20, Ratio::percent(50)).build()))
+///     .with_budget(valid!(BudgetConfig::new(10, Ratio::percent(10)).build()))
+///     .with_counters(Counters::new());
+///
+/// let answer = PROVIDER.call(async || Ok::<_, Failure>("hello")).await;
+/// assert_eq!(answer, Ok("hello"));
+/// assert_eq!(PROVIDER.counters().unwrap().snapshot().successes, 1);
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Upstream<const BUCKETS: usize = 0> {
+    /// But for the limiter, which has a line here.
+    parts: holdoff::Upstream<BUCKETS>,
+    limiter: Option<FairLimiter>,
+    policy: Policy,
+}
+
+impl Upstream {
+    /// A service of which nothing is known, calls to which are tried again by `policy`.
+    #[must_use]
+    pub const fn new(policy: Policy) -> Self {
+        Self { parts: holdoff::Upstream::new(), limiter: None, policy }
+    }
+
+    /// The same service, each attempt being admitted by `breaker`.
+    #[must_use]
+    pub const fn with_breaker<const BUCKETS: usize>(
+        self,
+        breaker: CircuitBreaker<BUCKETS>,
+    ) -> Upstream<BUCKETS> {
+        let Self { parts, limiter, policy } = self;
+        Upstream { parts: parts.with_breaker(breaker), limiter, policy }
+    }
+}
+
+impl<const BUCKETS: usize> Upstream<BUCKETS> {
+    /// The same service, each retry being taken out of `budget`.
+    #[must_use]
+    pub const fn with_budget(self, budget: RetryBudget) -> Self {
+        Self { parts: self.parts.with_budget(budget), ..self }
+    }
+
+    /// The same service, its calls counted.
+    #[must_use]
+    pub const fn with_counters(self, counters: Counters) -> Self {
+        Self { parts: self.parts.with_counters(counters), ..self }
+    }
+
+    /// The same service, each attempt waiting in line for tokens of `quota`.
+    #[must_use]
+    pub const fn with_limiter(self, quota: Quota) -> Self {
+        Self { limiter: Some(FairLimiter::new(quota)), ..self }
+    }
+
+    /// The same service, at whose limiter at most `max_waiting` attempts wait in line at once, the
+    /// head included; whoever would be one more stops with
+    /// [`Stop::QueueFull`](crate::Stop::QueueFull). Unbounded if not set; nothing without a limiter.
+    #[must_use]
+    pub const fn with_max_waiting(self, max_waiting: NonZeroU32) -> Self {
+        let limiter = match self.limiter {
+            Some(limiter) => Some(limiter.with_max_waiting(max_waiting)),
+            None => None,
+        };
+        Self { limiter, ..self }
+    }
+
+    /// The same service, `observer` being told what its calls do.
+    #[must_use]
+    pub const fn with_observer(self, observer: &'static dyn Observer) -> Self {
+        Self { parts: self.parts.with_observer(observer), ..self }
+    }
+
+    /// A call about to be made, of which anything can still be set.
+    pub fn prepare(&self) -> Prepared<'_, BUCKETS> {
+        Prepared::to(&self.parts, self.limiter.as_ref(), &self.policy)
+    }
+
+    /// Calls `operation` until it succeeds or it is time to stop.
+    ///
+    /// Only for what is safe to repeat, at a cost of one token; [`prepare`](Self::prepare) for
+    /// everything else.
+    ///
+    /// # Errors
+    /// [`GaveUp`] with the last error untouched, the reason, the attempts made and the time spent.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime with time enabled, once it has to wait.
+    ///
+    /// # Cancel safety
+    /// As [`Prepared::run`].
+    pub async fn call<T, E: Classify, F: Future<Output = Result<T, E>>>(
+        &self,
+        mut operation: impl FnMut() -> F,
+    ) -> Result<T, GaveUp<E>> {
+        self.prepare().run(|_| operation()).await
+    }
+
+    /// [`call`](Self::call), `classify` saying what the errors mean: for types that are not yours.
+    ///
+    /// # Errors
+    /// As for [`call`](Self::call).
+    ///
+    /// # Panics
+    /// As for [`call`](Self::call).
+    pub async fn call_when<T, E, F: Future<Output = Result<T, E>>>(
+        &self,
+        classify: impl FnMut(&E) -> Failure,
+        mut operation: impl FnMut() -> F,
+    ) -> Result<T, GaveUp<E>> {
+        self.prepare().run_when(classify, |_| operation()).await
+    }
+
+    /// Its circuit breaker.
+    #[must_use]
+    pub const fn breaker(&self) -> Option<&CircuitBreaker<BUCKETS>> {
+        self.parts.breaker()
+    }
+
+    /// Its retry budget.
+    #[must_use]
+    pub const fn budget(&self) -> Option<&RetryBudget> {
+        self.parts.budget()
+    }
+
+    /// Its counters.
+    #[must_use]
+    pub const fn counters(&self) -> Option<&Counters> {
+        self.parts.counters()
+    }
+
+    /// Its limiter.
+    #[must_use]
+    pub const fn limiter(&self) -> Option<&FairLimiter> {
+        self.limiter.as_ref()
+    }
+
+    /// How calls to it are tried again.
+    #[must_use]
+    pub const fn policy(&self) -> &Policy {
+        &self.policy
+    }
+}
