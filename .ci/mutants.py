@@ -77,6 +77,19 @@ MUTANTS = {
         "            if slot == 0 {\n",
         "limiter::whoever_looks",
     ),
+    "slot-by-store": (*STORE_BLINDLY, "table::a_slot_goes"),
+    "key-unchecked": (
+        SRC / "table.rs",
+        "            (slot.key.load() == key).then_some(entry)\n",
+        "            Some(entry)\n",
+        "table::a_slot_goes",
+    ),
+    "put-without-a-second-look": (
+        SRC / "table.rs",
+        "        let entry = match self.find(now, key) {\n",
+        "        let entry = match None {\n",
+        "table::a_key_that_two",
+    ),
 }
 
 
@@ -131,7 +144,7 @@ def main(names: list[str]) -> int:
     failed = False
     for name in names or MUTANTS:
         why_not = objection(name)
-        print(f"{name:19}", why_not or f"refuted by {MUTANTS[name][3]}", flush=True)
+        print(f"{name:26}", why_not or f"refuted by {MUTANTS[name][3]}", flush=True)
         failed |= why_not is not None
     return 1 if failed else 0
 
