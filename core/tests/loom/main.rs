@@ -1,6 +1,6 @@
 //! Models: every schedule of a few threads.
 //!
-//! `RUSTFLAGS="--cfg loom" cargo test -p holdoff --test loom --release`
+//! `RUSTFLAGS="--cfg loom" cargo test -p holdoff --test loom --profile loom --target-dir target/loom`
 //!
 //! Each model names a mutant of the code that it refutes; `.ci/mutants.py` applies them.
 

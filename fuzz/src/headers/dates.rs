@@ -51,7 +51,7 @@ fn check_fields(text: &str, ours: u64, wall_now: u64) {
         return;
     }
     let is_leap_second = time.ends_with(":60");
-    let then = ours - u64::from(is_leap_second);
+    let then = ours.saturating_sub(u64::from(is_leap_second));
     if year.len() == 2 {
         let half = 50 * 366 * 86_400;
         assert!(ours <= wall_now.saturating_add(half), "{text}: at most 50 years ahead");
