@@ -55,14 +55,14 @@ MUTANTS = {
     ),
     "no-refund-at-admit": (
         SRC / "call.rs",
-        "                    limiter.refund(self.cost);\n",
-        "                    let _ = limiter;\n",
+        "                self.toll().refund();\n",
+        "                let _ = self.toll();\n",
         "call::of_two_calls",
     ),
     "charge-kept": (
         SRC / "call.rs",
-        "            Some(charge) => charge.spend(),\n",
-        "            Some(charge) => drop(charge),\n",
+        "        if !core::mem::take(&mut self.is_charged) {\n",
+        "        if !self.is_charged {\n",
         "call::of_two_failures",
     ),
     "change-unclaimed": (
