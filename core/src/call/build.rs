@@ -24,7 +24,7 @@ impl<'a> Call<'a> {
     ) -> Call<'a, BUCKETS> {
         let Parts { budget, limiter, observer, .. } = self.parts;
         let parts = Parts { breaker: Some(breaker), budget, limiter, observer };
-        Call::with_parts(self.policy, self.safety, self.started, parts)
+        Call::with_parts(self.policy, self.safety, self.started, parts).with_cost(self.cost)
     }
 }
 
