@@ -56,10 +56,11 @@ mod upstream;
 
 pub use holdoff::drive::GaveUp;
 pub use holdoff::{
-    Attempt, Backoff, BackoffConfig, BreakerChange, BreakerConfig, BreakerState, BudgetConfig,
-    CircuitBreaker, Class, Classify, ConfigError, Counters, CountersSnapshot, DelaySource, Event,
-    Failure, Hint, HintSpread, Jitter, Mode, Observation, Observer, Policy, PolicyConfig, Quota,
-    Rate, Ratio, Refusal, RetryBudget, Safety, Sent, Stop, UnhintedThrottle, http, valid,
+    Attempt, AttemptKind, Backoff, BackoffConfig, BreakerChange, BreakerConfig, BreakerState,
+    BudgetConfig, CircuitBreaker, Class, Classify, ConfigError, Counters, CountersSnapshot,
+    DelaySource, Event, Failure, Hint, HintSpread, Jitter, Mode, Observation, Observer, Policy,
+    PolicyConfig, Quota, Rate, Ratio, Refusal, RetryBudget, Safety, Sent, Stop, UnhintedThrottle,
+    http, valid,
 };
 pub use limiter::{AcquireError, FairLimiter};
 pub use lines::Limit;

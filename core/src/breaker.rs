@@ -10,6 +10,7 @@ mod word;
 
 use core::error::Error;
 use core::fmt;
+use core::time::Duration;
 
 pub use self::config::BreakerConfig;
 use self::config::Terms;
@@ -17,7 +18,7 @@ pub use self::permit::Permit;
 pub use self::word::Mode;
 use self::word::{Admission, Ending, Fields, Phase, Rule};
 use crate::sync::{Next, Word};
-use crate::time::Instant;
+use crate::time::{Instant, saturating_nanos};
 
 /// Whether a breaker admits calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -62,9 +63,12 @@ pub enum BreakerChange {
 /// Why a breaker did not admit a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CircuitOpen {
-    /// The earliest instant at which asking again can succeed: [`Instant::MAX`], which is never, past
-    /// the end of its time; `None` while it is forced open.
+    /// The end of the open period, or of the lease of the probe under way: asking again then can
+    /// succeed. [`Instant::MAX`], which is never, past the end of its time; `None` while it is
+    /// forced open.
     pub retry_at: Option<Instant>,
+    /// Whether a probe is under way: it may be over, and well, at any time before.
+    pub is_probing: bool,
 }
 
 impl fmt::Display for CircuitOpen {
@@ -148,9 +152,32 @@ impl<const BUCKETS: usize> CircuitBreaker<BUCKETS> {
     /// [`CircuitOpen`] with the time to come back; nothing is taken.
     #[inline]
     pub fn try_acquire(&self, now: Instant) -> Result<Permit<'_, BUCKETS>, CircuitOpen> {
+        self.try_acquire_for(now, || 0)
+    }
+
+    /// The same, a probe's lease beginning only when the time (ms) is over that its attempt may
+    /// take: the longest open period if that has no limit.
+    #[inline]
+    pub(crate) fn try_acquire_within(
+        &self,
+        now: Instant,
+        timeout: impl FnOnce() -> Option<Duration>,
+    ) -> Result<Permit<'_, BUCKETS>, CircuitOpen> {
+        self.try_acquire_for(now, || match timeout() {
+            Some(timeout) => saturating_nanos(timeout).div_ceil(NANOS),
+            None => self.terms.max_open_period(),
+        })
+    }
+
+    #[inline]
+    fn try_acquire_for(
+        &self,
+        now: Instant,
+        patience: impl FnOnce() -> u64,
+    ) -> Result<Permit<'_, BUCKETS>, CircuitOpen> {
         match word::healthy(self.word.load()) {
             Some(generation) => Ok(Permit::call(self, now, generation)),
-            None => self.try_acquire_unhealthy(now),
+            None => self.try_acquire_unhealthy(now, patience()),
         }
     }
 
@@ -166,7 +193,7 @@ impl<const BUCKETS: usize> CircuitBreaker<BUCKETS> {
         }
         match word::admit(word, millis_down(now), 0).1 {
             Admission::Refused { retry_at } if word::mode(word) != Mode::Shadow => {
-                Err(CircuitOpen { retry_at: retry_at.map(instant) })
+                Err(refused(word, retry_at))
             }
             _ => Ok(()),
         }
@@ -177,22 +204,19 @@ impl<const BUCKETS: usize> CircuitBreaker<BUCKETS> {
     pub(crate) fn refuses_at(&self, then: Instant) -> Option<CircuitOpen> {
         let fields = Fields::unpacked(self.word.load());
         match (fields.mode, fields.phase) {
-            (Mode::ForcedOpen, _) => Some(CircuitOpen { retry_at: None }),
+            (Mode::ForcedOpen, _) => Some(CircuitOpen { retry_at: None, is_probing: false }),
             (Mode::Normal, Phase::Open { end }) if millis_down(then) < end => {
-                Some(CircuitOpen { retry_at: Some(instant(end)) })
+                Some(CircuitOpen { retry_at: Some(instant(end)), is_probing: false })
             }
             _ => None,
         }
     }
 
-    /// When it will let somebody through, if nobody asks; `None` if it is run by hand in another mode
-    /// than normal.
-    pub(crate) fn idle_at(&self, now: Instant) -> Option<Instant> {
-        match self.state(now) {
-            _ if self.mode() != Mode::Normal => None,
-            BreakerState::Open { until: at }
-            | BreakerState::HalfOpen { probing_until: Some(at) } => Some(at),
-            _ => Some(Instant::EPOCH),
+    /// Since when it has not refused anybody, if nobody asks.
+    pub(crate) fn idle_since(&self) -> Instant {
+        match Fields::unpacked(self.word.load()).phase {
+            Phase::Closed { .. } => Instant::EPOCH,
+            Phase::Open { end: at } | Phase::HalfOpen { lease: at, .. } => instant(at),
         }
     }
 
@@ -229,19 +253,21 @@ impl<const BUCKETS: usize> CircuitBreaker<BUCKETS> {
     }
 
     #[cold]
-    fn try_acquire_unhealthy(&self, now: Instant) -> Result<Permit<'_, BUCKETS>, CircuitOpen> {
-        let lease_end = later(millis_up(now), self.terms.lease.into());
-        let (admission, mode) = self.word.update(|word| {
+    fn try_acquire_unhealthy(
+        &self,
+        now: Instant,
+        patience: u64,
+    ) -> Result<Permit<'_, BUCKETS>, CircuitOpen> {
+        let lease_end = later(millis_up(now), u64::from(self.terms.lease).saturating_add(patience));
+        let (admission, word) = self.word.update(|word| {
             let (new, admission) = word::admit(word, millis_down(now), lease_end);
-            stored(new, (admission, word::mode(word)))
+            stored(new, (admission, word))
         });
-        match (admission, mode) {
+        match (admission, word::mode(word)) {
             (Admission::Call { generation }, _) => Ok(Permit::call(self, now, generation)),
             (Admission::Probe { generation }, _) => Ok(Permit::probe(self, now, generation)),
             (Admission::Refused { .. }, Mode::Shadow) => Ok(Permit::shadow(self, now)),
-            (Admission::Refused { retry_at }, _) => {
-                Err(CircuitOpen { retry_at: retry_at.map(instant) })
-            }
+            (Admission::Refused { retry_at }, _) => Err(refused(word, retry_at)),
         }
     }
 
@@ -316,6 +342,11 @@ impl<const BUCKETS: usize> CircuitBreaker<BUCKETS> {
         // OK: at most `BUCKETS` times 2^16 calls.
         calls >= u64::from(least) && failures * 1_000_000 > u64::from(ppm) * calls
     }
+}
+
+fn refused(word: u64, retry_at: Option<u64>) -> CircuitOpen {
+    let is_probing = matches!(Fields::unpacked(word).phase, Phase::HalfOpen { .. });
+    CircuitOpen { retry_at: retry_at.map(instant), is_probing }
 }
 
 /// What a new word means to those who watch.

@@ -164,7 +164,7 @@ pub struct RetryBudget {
 }
 
 impl RetryBudget {
-    /// A call was made: its share of a retry comes in, up to the reserve.
+    /// A call was made: its share of a retry comes in, up to the capacity.
     #[inline]
     pub fn deposit(&self) {
         self.add(u64::from(self.terms.ratio.as_ppm()));

@@ -20,7 +20,7 @@ mod step;
 
 use core::time::Duration;
 
-pub use self::event::{Event, Observation, Observer};
+pub use self::event::{AttemptKind, Event, Observation, Observer};
 use self::limits::Toll;
 pub use self::limits::{Limit, Limits};
 pub use self::step::{Attempt, DelaySource, Step, Stop};
@@ -121,8 +121,9 @@ impl Stopped {
     }
 
     fn circuit_open(now: Instant, open: CircuitOpen) -> Self {
-        let CircuitOpen { retry_at } = open;
-        let wait = retry_at.map(|at| at.saturating_duration_since(now));
+        let CircuitOpen { retry_at, is_probing } = open;
+        let known = retry_at.filter(|_| !is_probing);
+        let wait = known.map(|at| at.saturating_duration_since(now));
         Self::until(Stop::CircuitOpen { retry_at: retry_at.unwrap_or(Instant::MAX) }, wait)
     }
 }
@@ -223,8 +224,9 @@ impl<const BUCKETS: usize> Call<'_, BUCKETS> {
     /// After a stop: how long from then until another attempt could make sense, where that is
     /// known.
     ///
-    /// The server's hint, the wait that did not fit before the deadline, or the limiter's. Counted
-    /// from the stop, and `None` if the wait was over by then.
+    /// The server's hint; the delay that did not fit before the deadline or for which there was no
+    /// budget; the wait at the limiter; the rest of the breaker's open period, but not behind a
+    /// probe, which may be over at any time. Counted from the stop.
     #[must_use]
     pub const fn retry_after(&self) -> Option<Duration> {
         match self.state {
@@ -273,7 +275,8 @@ impl<const BUCKETS: usize> Call<'_, BUCKETS> {
             }
         }
         // Only now, so that no probe waits at the limiter.
-        match self.parts.breaker.map(|breaker| breaker.try_acquire(now)) {
+        let timeout = || self.attempt(now).timeout;
+        match self.parts.breaker.map(|breaker| breaker.try_acquire_within(now, timeout)) {
             None => {}
             Some(Ok(permit)) => self.permit = Some(permit),
             Some(Err(open)) => {
@@ -286,8 +289,12 @@ impl<const BUCKETS: usize> Call<'_, BUCKETS> {
         }
         self.state = State::InFlight;
         self.attempts += 1; // OK: at most `max_attempts`, a u32.
-        let is_probe = self.permit.as_ref().is_some_and(Permit::is_probe);
-        self.tell(now, Event::Attempt { is_probe });
+        let kind = match &self.permit {
+            Some(permit) if permit.is_probe() => AttemptKind::Probe,
+            Some(permit) if permit.would_be_refused() => AttemptKind::Shadow,
+            _ => AttemptKind::Ordinary,
+        };
+        self.tell(now, Event::Attempt { kind });
         Step::Attempt(self.attempt(now))
     }
 

@@ -21,6 +21,9 @@ pub enum ConfigError {
     AttemptTimeoutZero,
     /// The first delay is longer than the longest one.
     BaseAboveMax,
+    /// A rule over time needs a breaker with buckets, `CircuitBreaker<10>`, and every other rule one
+    /// without.
+    BreakerBuckets,
     /// A breaker's rule can never trip it, or always does.
     BreakerRule,
     /// A budget must hold at least its reserve and 1 retry, and at most 68,719.
@@ -45,6 +48,8 @@ pub enum ConfigError {
     RatioAboveOne,
     /// Refilling the whole burst takes longer than 2⁵⁵ ns (about 417 days).
     RefillTooLong,
+    /// If every call is slow, every success is a failure.
+    SlowCallZero,
 }
 
 impl ConfigError {
@@ -54,9 +59,14 @@ impl ConfigError {
         match self {
             Self::AttemptTimeoutZero => "attempt timeout must not be zero",
             Self::BaseAboveMax => "base delay must not exceed the maximum delay",
+            Self::BreakerBuckets => {
+                "a rate over time needs a breaker with buckets, such as CircuitBreaker<10>; every \
+                 other rule needs one without"
+            }
             Self::BreakerRule => {
-                "breaker must trip on at least 1 failure in a row, or on a share above 0 and at \
-                 most 1 of at least 1 of at most 32 outcomes"
+                "breaker must trip on at least 1 failure in a row, on a share above 0 and at most \
+                 1 of at least 1 of at most 32 outcomes, or on a share below 1 of at least 1 call \
+                 in a span whose periods are 1 ms to 49 days"
             }
             Self::BudgetCapacity => {
                 "budget capacity must be 1 to 68719 retries and at least the reserve"
@@ -73,6 +83,7 @@ impl ConfigError {
             Self::Probes => "number of probes must be 1 to 15",
             Self::RateZero => "rate must be at least one token in a time above zero",
             Self::RatioAboveOne => "ratio must be at most 1",
+            Self::SlowCallZero => "slow call must be above zero",
             Self::RefillTooLong => "refilling the burst must take at most 2^55 ns (417 days)",
         }
     }

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use crate::breaker::BreakerChange;
-use crate::call::{Event, Observation, Observer, Stop};
+use crate::call::{AttemptKind, Event, Observation, Observer, Stop};
 use crate::sync::{Next, Word};
 use crate::time::{Instant, saturating_nanos};
 
@@ -41,15 +41,19 @@ pub struct CountersSnapshot {
     pub retries: u64,
     /// Calls that succeeded.
     pub successes: u64,
-    /// Times a call was told to wait for the limiter.
+    /// Times a call was told to wait for the limiter; a call that asks before its time is told
+    /// again.
     pub throttles: u64,
     /// Probes of a half-open breaker.
     pub probes: u64,
+    /// Attempts that the breaker, run in [`Mode::Shadow`](crate::Mode::Shadow), would have refused.
+    pub shadow_refusals: u64,
     /// Times the breaker tripped.
     pub opens: u64,
     /// Times a probe failed and the breaker stayed open for another period.
     pub reopens: u64,
-    /// The open periods of the breaker together.
+    /// The open periods of the breaker together, each counted in full when it begins; not the time
+    /// for which it is forced open. In shadow the time for which it would have been open.
     pub time_open: Duration,
     /// Calls stopped, by reason.
     pub stops: StopCounts,
@@ -94,6 +98,7 @@ enum Counter {
     Successes,
     Throttles,
     Probes,
+    ShadowRefusals,
     Opens,
     Reopens,
     NanosOpen,
@@ -139,6 +144,7 @@ impl Counters {
             successes: read(Counter::Successes),
             throttles: read(Counter::Throttles),
             probes: read(Counter::Probes),
+            shadow_refusals: read(Counter::ShadowRefusals),
             opens: read(Counter::Opens),
             reopens: read(Counter::Reopens),
             time_open: Duration::from_nanos(read(Counter::NanosOpen)),
@@ -188,12 +194,14 @@ impl Default for Counters {
 impl Observer for Counters {
     fn on_event(&self, observation: &Observation) {
         match observation.event {
-            Event::Attempt { is_probe } => {
+            Event::Attempt { kind } => {
                 self.add(Counter::Attempts, 1);
                 let first = observation.attempts == 1;
                 self.add(if first { Counter::Calls } else { Counter::Retries }, 1);
-                if is_probe {
-                    self.add(Counter::Probes, 1);
+                match kind {
+                    AttemptKind::Ordinary => {}
+                    AttemptKind::Probe => self.add(Counter::Probes, 1),
+                    AttemptKind::Shadow => self.add(Counter::ShadowRefusals, 1),
                 }
             }
             Event::Backoff { .. } | Event::Breaker(BreakerChange::Closed) => {}

@@ -13,10 +13,13 @@ use crate::time::Instant;
 /// calls, usable through `&self` from any thread, task or interrupt.
 ///
 /// The next candidate is called only after a failure that says nothing about the call itself:
-/// attempts or budget used up on a struggling service, an open circuit breaker, a hint that is too
-/// long, too many waiting in line. A permanent failure comes back as it is, from whichever candidate: another one's answer
-/// must not hide the caller's own mistake. Nor is a call handed on that may have been processed and
-/// is not safe to repeat, that has no time left, or whose quota a person must look at.
+/// attempts, budget or time used up on a struggling service, an open circuit breaker, a hint that is
+/// too long, too many in line. A permanent failure comes back as it is, from whichever candidate:
+/// another one's answer must not hide the caller's own mistake. Nor is a call handed on that may
+/// have been processed and is not safe to repeat, or whose quota a person must look at.
+///
+/// Each candidate's [`Call`](crate::Call) has a deadline of its own; to have one for all of them,
+/// give each what the others have left of it.
 ///
 /// ```
 /// use core::time::Duration;
@@ -137,8 +140,10 @@ impl<const N: usize> Route<'_, N> {
         if let Some(stopped) = self.stops.get_mut(candidate) {
             *stopped = Some(stop);
         }
+        // A budget or a deadline names a wait of our own, which the candidate did not ask for.
+        let is_told = !matches!(stop, Stop::Budget | Stop::Deadline);
         let fails_over = fails_over(stop);
-        if let (true, Some(delay)) = (fails_over, retry_after) {
+        if let (true, Some(delay)) = (fails_over && is_told, retry_after) {
             self.failover.cool_until(candidate, now.saturating_add(delay));
         }
         fails_over
@@ -162,11 +167,11 @@ const fn fails_over(stop: Stop) -> bool {
         Stop::Attempts
         | Stop::Budget
         | Stop::CircuitOpen { .. }
+        | Stop::Deadline
         | Stop::HintTooLong { .. }
         | Stop::QueueFull => true,
         Stop::Cancelled
         | Stop::CostTooHigh { .. }
-        | Stop::Deadline
         | Stop::Nested
         | Stop::NotIdempotent
         | Stop::Permanent
@@ -198,8 +203,8 @@ mod tests {
             (Stop::QueueFull, true),
             (Stop::Cancelled, false),
             (Stop::Nested, false),
+            (Stop::Deadline, true),
             (Stop::CostTooHigh { burst: 1 }, false),
-            (Stop::Deadline, false),
             (Stop::NotIdempotent, false),
             (Stop::Permanent, false),
             (Stop::Quota, false),
@@ -208,8 +213,10 @@ mod tests {
             let mut route = failover.route();
             assert_eq!(route.next(at(0)), Ok(0));
             assert_eq!(route.failed(at(0), stop, secs(5)), goes_on, "{stop:?}");
-            // Only a service that is in trouble is left alone.
-            assert_eq!(failover.cooled_until(0), if goes_on { at(5) } else { at(0) }, "{stop:?}");
+            // Only a service that says when to come back is left alone until then; what is our own
+            // wait is no such word.
+            let is_told = goes_on && !matches!(stop, Stop::Budget | Stop::Deadline);
+            assert_eq!(failover.cooled_until(0), if is_told { at(5) } else { at(0) }, "{stop:?}");
             assert_eq!(route.failures().collect::<Vec<_>>(), [(0, stop)]);
         }
     }

@@ -22,7 +22,7 @@
 //! - [`Backoff`] and [`Jitter`]: a delay as a pure function, or as an iterator.
 //! - [`Outcome`], [`Failure`], [`Classify`]: what an attempt came to.
 //! - [`http`]: statuses, methods, `Retry-After` and its kin.
-//! - [`Limiter`], [`CircuitBreaker`], [`RetryBudget`]: each one word, shared by all calls.
+//! - [`Limiter`], [`CircuitBreaker`], [`RetryBudget`]: shared by all calls, without a lock.
 //! - [`Upstream`]: one service with all three, [`Counters`] and an [`Observer`]; a `static`.
 //! - [`UpstreamTable`]: one such for each of a bounded number of keys.
 //! - [`Failover`]: which service to call when the first will not do.
@@ -88,7 +88,8 @@ pub use breaker::{
 };
 pub use budget::{BudgetConfig, BudgetEmpty, RetryBudget};
 pub use call::{
-    Attempt, Call, DelaySource, Event, Limit, Limits, Observation, Observer, Step, Stop,
+    Attempt, AttemptKind, Call, DelaySource, Event, Limit, Limits, Observation, Observer, Step,
+    Stop,
 };
 pub use config::ConfigError;
 pub use counters::{Counters, CountersSnapshot, StopCounts};

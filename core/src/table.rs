@@ -3,7 +3,7 @@
 //! ```text
 //! slot  key
 //!       uses   63..44 entries handed out, all ones: vacant | 43..0 last use (ms)
-//!       quota  what its limiter began with, to begin with again
+//!       began  63..62 the breaker's mode | 61..0 the limiter's quota: to begin with again
 //!
 //!          get: claimed            renewed, key written
 //!  vacant ─────────────▶ changing ──────────────────────▶ in use ◀──▶ unused
@@ -21,6 +21,7 @@ use core::fmt;
 use core::ops::Deref;
 use core::time::Duration;
 
+use crate::breaker::Mode;
 use crate::limiter::Quota;
 use crate::sync::{Next, Word};
 use crate::time::Instant;
@@ -32,6 +33,8 @@ const TIME_BITS: u32 = 44;
 /// The latest last use (ms), 557 years after the epoch; it never grows old.
 const TIME_MAX: u64 = USER - 1;
 const NANOS: u64 = 1_000_000;
+const MODE_SHIFT: u32 = 62;
+const MODE_BITS: u32 = 2;
 
 /// At most `N` services, each with an [`Upstream`] of its own, found by a key; usable through
 /// `&self` from any thread, task or interrupt.
@@ -42,11 +45,14 @@ const NANOS: u64 = 1_000_000;
 /// - no [`Entry`] of it is held,
 /// - it has not been asked for since [`idle_after`](Self::with_idle_after),
 /// - its limiter is full and not paused, so nobody gets a fresh burst by being forgotten,
-/// - its breaker is closed, or its open period is over; run in another mode than normal, by hand, it
-///   stays.
+/// - its breaker is closed, or its open period has been over for as long; in another mode than it
+///   began with, changed by hand, it stays.
 ///
 /// Its counters, its budget and a quota that was changed are as new when the place goes to another
-/// key.
+/// key. An entry that is forgotten (`mem::forget`) keeps its place for ever.
+///
+/// A clock that steps back forgets nobody early. One that leaps ahead makes the keys asked for in
+/// that time stay until the clock has caught up.
 ///
 /// A look-up goes over all the slots: meant for tens of services. A key is a number, such as an
 /// address or an identifier; for longer names take any hash of 64 bits, a keyed one such as SipHash
@@ -56,9 +62,10 @@ const NANOS: u64 = 1_000_000;
 /// use core::time::Duration;
 /// use holdoff::{Instant, Limiter, NoEntry, Quota, Rate, Upstream, UpstreamTable, valid};
 ///
-/// const DEVICE: Upstream = Upstream::new()
-///     .with_limiter(Limiter::new(valid!(Quota::new(Rate::per_second(1), 5))));
-/// static DEVICES: UpstreamTable<2> = UpstreamTable::new([DEVICE; 2]);
+/// const fn device() -> Upstream {
+///     Upstream::new().with_limiter(Limiter::new(valid!(Quota::new(Rate::per_second(1), 5))))
+/// }
+/// static DEVICES: UpstreamTable<2> = UpstreamTable::new([const { device() }; 2]);
 ///
 /// let now = Instant::EPOCH;
 /// let first = DEVICES.get(now, 0x0a00_0001).unwrap();
@@ -86,8 +93,8 @@ pub struct UpstreamTable<const N: usize, const BUCKETS: usize = 0> {
 /// Why there is no entry for a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NoEntry {
-    /// Another key is being put in by another thread, or by the code that an interrupt interrupted:
-    /// a thread may ask again at once, an interrupt after it has returned.
+    /// Another key is being put in by another thread, or by the code that was interrupted: ask again
+    /// when that has had time to run.
     Busy,
     /// All are in use or not idle yet. Refuse the call, or make it through an upstream that all such
     /// keys share.
@@ -160,8 +167,8 @@ impl<const N: usize, const BUCKETS: usize> UpstreamTable<N, BUCKETS> {
     /// The same table, a key being idle only when nobody has asked for it for so long. Defaults to
     /// 60 s.
     ///
-    /// A budget that is used up is whole again when its key is forgotten: so a key that comes and
-    /// goes gets its reserve once in this time.
+    /// Counted from when it was last asked for, not from when the entry was dropped. A budget that is
+    /// used up is whole again when its key is forgotten.
     #[must_use]
     pub const fn with_idle_after(mut self, idle_after: Duration) -> Self {
         self.idle_after = idle_after;
@@ -219,7 +226,11 @@ impl<const N: usize, const BUCKETS: usize> UpstreamTable<N, BUCKETS> {
             let mut retry_at: Option<Instant> = None;
             for (upstream, slot) in self.places() {
                 let uses = slot.uses.load();
-                match self.idle_at(upstream, uses, now) {
+                if !is_vacant(uses) && slot.key.load() == key {
+                    // So many entries of it are held that no more can be counted.
+                    return Err(NoEntry::Full { retry_at: None });
+                }
+                match self.idle_at(upstream, slot, uses) {
                     Some(at) if at <= now => {
                         // The least recently used one; a vacant one is less so than any.
                         let age = |uses| if is_vacant(uses) { 0 } else { 1 + last_use(uses) };
@@ -238,7 +249,7 @@ impl<const N: usize, const BUCKETS: usize> UpstreamTable<N, BUCKETS> {
                 continue; // Somebody asked for it after all.
             }
             // It may have been used since the first look, and by a clock that is behind.
-            if self.idle_at(upstream, uses, now).is_none_or(|at| at > now) {
+            if self.idle_at(upstream, slot, uses).is_none_or(|at| at > now) {
                 slot.uses.update(|_| Next::Store(uses, ()));
                 continue;
             }
@@ -250,18 +261,26 @@ impl<const N: usize, const BUCKETS: usize> UpstreamTable<N, BUCKETS> {
     }
 
     /// When what is in a slot can be forgotten, if nobody asks for it; `None` if that is not known.
-    fn idle_at(&self, upstream: &Upstream<BUCKETS>, uses: u64, now: Instant) -> Option<Instant> {
+    fn idle_at(&self, upstream: &Upstream<BUCKETS>, slot: &Slot, uses: u64) -> Option<Instant> {
         if is_vacant(uses) {
             return Some(Instant::EPOCH);
         }
         if uses >= USER {
             return None;
         }
-        let unused = match last_use(uses) {
+        let began = slot.began.load();
+        if upstream
+            .breaker()
+            .is_some_and(|breaker| mode_number(breaker.mode()) != began >> MODE_SHIFT)
+        {
+            return None;
+        }
+        let last_use = match last_use(uses) {
             TIME_MAX => Instant::MAX,
-            last => Instant::from_nanos(last * NANOS).saturating_add(self.idle_after),
+            last => Instant::from_nanos(last * NANOS),
         };
-        let at = upstream.idle_at(now)?.max(unused);
+        let (breaker, limiter) = upstream.idle_since();
+        let at = last_use.max(breaker).saturating_add(self.idle_after).max(limiter);
         (at < Instant::MAX).then_some(at)
     }
 }
@@ -270,19 +289,19 @@ impl<const N: usize, const BUCKETS: usize> UpstreamTable<N, BUCKETS> {
 struct Slot {
     key: Word,
     uses: Word,
-    /// [`Quota::packed`]; 0 until a key has had the slot, or if there is no limiter.
-    quota: Word,
+    /// 0 until a key has had the slot.
+    began: Word,
 }
 
 impl Slot {
     #[cfg(not(loom))]
     const fn new() -> Self {
-        Self { key: Word::new(0), uses: Word::new(VACANT * USER), quota: Word::new(0) }
+        Self { key: Word::new(0), uses: Word::new(VACANT * USER), began: Word::new(0) }
     }
 
     #[cfg(loom)]
     fn new() -> Self {
-        Self { key: Word::new(0), uses: Word::new(VACANT * USER), quota: Word::new(0) }
+        Self { key: Word::new(0), uses: Word::new(VACANT * USER), began: Word::new(0) }
     }
 
     /// Counts one entry more, handed out at `now` (ms); not if it is vacant, or so many are held that
@@ -299,14 +318,27 @@ impl Slot {
 
     /// As good as new, for another key; only while it is vacant.
     fn renew<const BUCKETS: usize>(&self, upstream: &Upstream<BUCKETS>, now: Instant) {
-        let quota = upstream.limiter().map(|limiter| match self.quota.load() {
-            0 => {
-                let quota = limiter.quota();
-                self.quota.update(|_| Next::Store(quota.packed(0), quota))
-            }
-            packed => Quota::unpacked(packed),
-        });
+        let began = self.began.load();
+        let quota = match (began << MODE_BITS >> MODE_BITS, upstream.limiter()) {
+            (_, None) => None,
+            (0, Some(limiter)) => Some(limiter.quota()),
+            (packed, Some(_)) => Some(Quota::unpacked(packed)),
+        };
+        if began == 0 {
+            let mode = upstream.breaker().map_or(0, |breaker| mode_number(breaker.mode()));
+            let began = mode << MODE_SHIFT | quota.map_or(0, |quota| quota.packed(0));
+            self.began.update(|_| Next::Store(began, ()));
+        }
         upstream.renew(now, quota);
+    }
+}
+
+const fn mode_number(mode: Mode) -> u64 {
+    match mode {
+        Mode::Normal => 0,
+        Mode::Shadow => 1,
+        Mode::Disabled => 2,
+        Mode::ForcedOpen => 3,
     }
 }
 

@@ -102,14 +102,11 @@ impl<const BUCKETS: usize> Upstream<BUCKETS> {
         Call::with_parts(policy, safety, now, parts)
     }
 
-    /// When forgetting it gives nobody anything, if nobody calls it; `None` if its breaker is run by
-    /// hand.
-    pub(crate) fn idle_at(&self, now: Instant) -> Option<Instant> {
-        let breaker = match &self.breaker {
-            Some(breaker) => breaker.idle_at(now)?,
-            None => Instant::EPOCH,
-        };
-        Some(self.limiter.as_ref().map_or(breaker, |limiter| limiter.full_at().max(breaker)))
+    /// Since when its breaker has refused nobody and its limiter has been full, if nobody calls it.
+    pub(crate) fn idle_since(&self) -> (Instant, Instant) {
+        let breaker = self.breaker.as_ref().map(CircuitBreaker::idle_since);
+        let limiter = self.limiter.as_ref().map(Limiter::full_at);
+        (breaker.unwrap_or(Instant::EPOCH), limiter.unwrap_or(Instant::EPOCH))
     }
 
     /// As it was built, the limiter with `quota`; only while nobody else uses it.

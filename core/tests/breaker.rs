@@ -287,13 +287,14 @@ fn a_configuration_that_cannot_work_is_refused() {
     let over = |span, threshold| BreakerConfig::rate_over(span, threshold);
     for (config, error) in [
         (BreakerConfig::consecutive(0), ConfigError::BreakerRule),
+        (BreakerConfig::consecutive(1).with_slow_call(Duration::ZERO), ConfigError::SlowCallZero),
         (BreakerConfig::rate(0, Ratio::percent(50)), ConfigError::BreakerRule),
         (BreakerConfig::rate(33, Ratio::percent(50)), ConfigError::BreakerRule),
         (BreakerConfig::rate(20, Ratio::ZERO), ConfigError::BreakerRule),
         (BreakerConfig::rate(20, Ratio::ppm(1_000_001)), ConfigError::BreakerRule),
         (BreakerConfig::rate(20, Ratio::ONE).with_min_calls(0), ConfigError::BreakerRule),
         (BreakerConfig::rate(20, Ratio::ONE).with_min_calls(21), ConfigError::BreakerRule),
-        (over(second, Ratio::percent(50)), ConfigError::BreakerRule), // without buckets
+        (over(second, Ratio::percent(50)), ConfigError::BreakerBuckets),
         (ok.with_probes(0), ConfigError::Probes),
         (ok.with_probes(16), ConfigError::Probes),
         (ok.with_lease(Duration::ZERO), ConfigError::LeaseZero),
@@ -304,8 +305,15 @@ fn a_configuration_that_cannot_work_is_refused() {
     ] {
         assert_eq!(config.build::<0>().err(), Some(error), "{config:?}");
     }
-    for config in [over(Duration::ZERO, Ratio::percent(50)), over(second, Ratio::ONE), ok] {
-        assert_eq!(config.build::<10>().err(), Some(ConfigError::BreakerRule), "{config:?}");
+    let rate = BreakerConfig::rate(20, Ratio::percent(50));
+    for (config, error) in [
+        (over(Duration::ZERO, Ratio::percent(50)), ConfigError::BreakerRule),
+        (over(second, Ratio::ONE), ConfigError::BreakerRule),
+        (over(second, Ratio::percent(50)).with_min_calls(0), ConfigError::BreakerRule),
+        (ok, ConfigError::BreakerBuckets),
+        (rate, ConfigError::BreakerBuckets),
+    ] {
+        assert_eq!(config.build::<10>().err(), Some(error), "{config:?}");
     }
 }
 

@@ -168,7 +168,7 @@ impl<'a, const BUCKETS: usize> Pair<'a, BUCKETS> {
                 self.permits.push((permit, ticket));
                 true
             }
-            (Err(CircuitOpen { retry_at }), Err(expected)) => {
+            (Err(CircuitOpen { retry_at, .. }), Err(expected)) => {
                 assert_eq!(retry_at, expected, "when to ask again");
                 self.check_refused(retry_at);
                 false
@@ -266,7 +266,7 @@ impl<'a, const BUCKETS: usize> Pair<'a, BUCKETS> {
         let now = self.clock.now();
         assert_eq!(self.breaker.state(now), self.model.state(now), "state at {now:?}");
         assert_eq!(self.breaker.mode(), self.model.mode());
-        let peeked = self.breaker.peek(now).map_err(|CircuitOpen { retry_at }| retry_at);
+        let peeked = self.breaker.peek(now).map_err(|CircuitOpen { retry_at, .. }| retry_at);
         assert_eq!(peeked, self.model.peek(now), "peek at {now:?}");
     }
 }

@@ -80,7 +80,8 @@ impl BreakerConfig {
     /// milliseconds, rounded up), the oldest of which is dropped whole. `span` must be above zero,
     /// a period at most 49 days, `threshold` below 1.
     ///
-    /// A clock that leaps 2³¹ periods ahead (6.8 years of 100 ms) looks like one that stepped back.
+    /// After 2³¹ periods without an outcome (204 years of 3 s, 24 days of 1 ms), or a leap of the
+    /// clock that is as long, it takes old outcomes for new ones.
     ///
     /// ```
     /// use core::time::Duration;
@@ -145,13 +146,18 @@ impl BreakerConfig {
     /// How long a probe may stay silent before another takes its place (milliseconds, rounded up).
     /// Defaults to the open period.
     ///
-    /// Must not be zero.
+    /// Must not be zero; at most 49 days. The lease of a [`Call`](crate::Call) begins when its
+    /// attempt's timeout is over, or the longest open period if it has none: a service that answers
+    /// slowly can still close the breaker. Whoever asks for permits by hand sets a lease that is
+    /// longer than the slowest answer.
     pub const fn with_lease(self, lease: Duration) -> Self {
         Self { lease: Some(lease), ..self }
     }
 
     /// Counts a success that took longer than this as a failure (milliseconds, rounded up).
     /// Defaults to never.
+    ///
+    /// Must not be zero.
     pub const fn with_slow_call(self, slow_call: Duration) -> Self {
         Self { slow_call: Some(slow_call), ..self }
     }
@@ -194,8 +200,9 @@ impl BreakerConfig {
     /// ```
     ///
     /// # Errors
-    /// [`ConfigError::BreakerRule`], [`ConfigError::LeaseZero`], [`ConfigError::OpenPeriod`],
-    /// [`ConfigError::Probes`], [`ConfigError::RatioAboveOne`].
+    /// [`ConfigError::BreakerBuckets`], [`ConfigError::BreakerRule`], [`ConfigError::LeaseZero`],
+    /// [`ConfigError::OpenPeriod`], [`ConfigError::Probes`], [`ConfigError::RatioAboveOne`],
+    /// [`ConfigError::SlowCallZero`].
     #[cfg(not(loom))]
     pub const fn build<const BUCKETS: usize>(self) -> Result<CircuitBreaker<BUCKETS>, ConfigError> {
         match self.terms(BUCKETS) {
@@ -215,7 +222,11 @@ impl BreakerConfig {
 
     const fn terms(self, buckets: usize) -> Result<Terms, ConfigError> {
         let Some(rule) = self.rule.checked(buckets) else {
-            return Err(ConfigError::BreakerRule);
+            return Err(match (self.rule, buckets) {
+                (Trip::OverTime { .. }, 0) => ConfigError::BreakerBuckets,
+                (Trip::Consecutive { .. } | Trip::Rate { .. }, 1..) => ConfigError::BreakerBuckets,
+                _ => ConfigError::BreakerRule,
+            });
         };
         if self.probes == 0 || self.probes > 15 {
             return Err(ConfigError::Probes);
@@ -235,6 +246,7 @@ impl BreakerConfig {
             return Err(ConfigError::LeaseZero);
         }
         let slow = match self.slow_call {
+            Some(Duration::ZERO) => return Err(ConfigError::SlowCallZero),
             Some(slow_call) => millis(slow_call),
             None => u32::MAX,
         };
@@ -285,6 +297,11 @@ pub(super) struct Terms {
 }
 
 impl Terms {
+    /// The longest open period (ms).
+    pub(super) const fn max_open_period(&self) -> u64 {
+        self.max as u64
+    }
+
     /// The length (ms) of an open period that has grown `step` times.
     pub(super) const fn open_period(&self, step: u8, sample: u64) -> u64 {
         let jitter = self.jitter as u64;

@@ -14,8 +14,8 @@ use crate::time::Instant;
 pub enum Event {
     /// An attempt starts.
     Attempt {
-        /// Whether it is the one that finds out if the service is back.
-        is_probe: bool,
+        /// What the circuit breaker made of it.
+        kind: AttemptKind,
     },
     /// It will be tried again after `delay`.
     Backoff {
@@ -37,6 +37,17 @@ pub enum Event {
         /// The earliest instant at which there can be one.
         until: Instant,
     },
+}
+
+/// What a circuit breaker made of an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AttemptKind {
+    /// One like any other.
+    Ordinary,
+    /// The one that finds out whether the service is back.
+    Probe,
+    /// The breaker, in [`Mode::Shadow`](crate::Mode::Shadow), would have refused it.
+    Shadow,
 }
 
 /// An [`Event`] and where the call stood.

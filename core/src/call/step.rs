@@ -64,8 +64,8 @@ pub enum Stop {
     Cancelled,
     /// The circuit breaker is open.
     CircuitOpen {
-        /// The earliest instant at which it can admit a call; [`Instant::MAX`], which is never,
-        /// while it is forced open.
+        /// The end of the open period, or of the lease of the probe under way, which may be over
+        /// sooner. [`Instant::MAX`], which is never, while it is forced open.
         retry_at: Instant,
     },
     /// One attempt costs more than the limiter's burst: it can never be admitted.

@@ -4,8 +4,8 @@ use core::time::Duration;
 use std::sync::Mutex;
 
 use holdoff::{
-    Attempt, BreakerState, Call, Class, DelaySource, Event, Failure, Hint, Instant, Observation,
-    Observer, Outcome, Policy, Safety, Sent, Step, Stop, Upstream,
+    Attempt, AttemptKind, BreakerState, Call, Class, DelaySource, Event, Failure, Hint, Instant,
+    Observation, Observer, Outcome, Policy, Safety, Sent, Step, Stop, Upstream,
 };
 
 use crate::setups::{Budget, Rules, Service};
@@ -22,8 +22,8 @@ impl Recorder {
 
 impl Observer for Recorder {
     fn on_event(&self, observation: &Observation) {
-        if let Event::Attempt { is_probe } = observation.event {
-            self.0.lock().expect("nobody panics here").push(is_probe);
+        if let Event::Attempt { kind } = observation.event {
+            self.0.lock().expect("nobody panics here").push(kind == AttemptKind::Probe);
         }
     }
 }
@@ -64,6 +64,10 @@ pub(crate) struct World<'a> {
     tokens: u64,
     /// What is left of the budget (millionths), if it does not trickle.
     level: u64,
+}
+
+fn millis(duration: Duration) -> u64 {
+    nanos(duration).div_ceil(1_000_000)
 }
 
 fn nanos(duration: Duration) -> u64 {
@@ -156,7 +160,7 @@ impl<'a> World<'a> {
             Step::Attempt(attempt) => {
                 assert_eq!(refused, None, "the breaker was open");
                 tracked.started(now, attempt);
-                self.started(&mut tracked, attempt.number);
+                self.started(&mut tracked, attempt);
             }
             Step::Backoff { until, source } => {
                 let breaker = self.upstream.breaker().filter(|_| tracked.is_to_be_decided());
@@ -209,7 +213,8 @@ impl<'a> World<'a> {
     }
 
     /// An attempt was started: what it took out of what is shared.
-    fn started(&mut self, tracked: &mut Tracked<'a>, number: u32) {
+    fn started(&mut self, tracked: &mut Tracked<'a>, attempt: Attempt) {
+        let Attempt { number, timeout } = attempt;
         let now = self.now;
         let [is_probe] = self.recorder.take()[..] else { panic!("told once") };
         if is_probe {
@@ -218,7 +223,10 @@ impl<'a> World<'a> {
             assert!(!self.slots.iter().flatten().any(held), "two probes at once");
             // Whoever had the slot has lost it, also should the clock step back.
             self.slots.iter_mut().flatten().for_each(|other| other.probe = None);
-            let lease = nanos(self.service.breaker.expect("a probe").lease).div_ceil(1_000_000);
+            let breaker = self.service.breaker.expect("a probe");
+            // From when its attempt has to be over.
+            let patience = timeout.unwrap_or(breaker.max);
+            let lease = millis(patience) + millis(breaker.lease);
             tracked.probe = Some(now.as_nanos().div_ceil(1_000_000) + lease);
         }
         if let Some(bucket) = self.service.limiter {

@@ -12,8 +12,8 @@ use std::sync::Barrier;
 use std::thread;
 
 use holdoff::{
-    BreakerConfig, BreakerState, BudgetConfig, Counters, Entry, Instant, Limiter, Mode, NoEntry,
-    Outcome, Policy, Quota, Rate, Ratio, Safety, Upstream, UpstreamTable, valid,
+    BreakerConfig, BreakerState, BudgetConfig, CircuitBreaker, Counters, Entry, Instant, Limiter,
+    Mode, NoEntry, Outcome, Policy, Quota, Rate, Ratio, Safety, Upstream, UpstreamTable, valid,
 };
 
 use common::{at, secs};
@@ -96,7 +96,7 @@ fn what_would_gain_by_being_forgotten_stays() {
             // One token is there when the pause ends, four are to come.
             Some(204),
         ),
-        ("breaker open", |entry| trip(entry, at(secs(55))), Some(65)),
+        ("breaker open", |entry| trip(entry, at(secs(55))), Some(125)),
         (
             "probe lost",
             |entry| {
@@ -104,7 +104,7 @@ fn what_would_gain_by_being_forgotten_stays() {
                 let breaker = entry.breaker().expect("it has one");
                 core::mem::forget(breaker.try_acquire(at(secs(65))).expect("half-open"));
             },
-            Some(75),
+            Some(135),
         ),
         ("forced open", |entry| set_mode(entry, Mode::ForcedOpen), None),
         ("disabled", |entry| set_mode(entry, Mode::Disabled), None),
@@ -167,6 +167,41 @@ fn a_place_that_goes_to_another_key_is_as_new() {
         entry.breaker().map(|breaker| breaker.state(now)),
         Some(BreakerState::Open { until })
     );
+}
+
+#[test]
+fn a_mode_that_it_began_with_is_nothing_to_stay_for() {
+    for mode in [Mode::Shadow, Mode::Disabled, Mode::ForcedOpen] {
+        let upstream = UPSTREAM;
+        upstream.breaker().expect("it has one").set_mode(mode);
+        let table = UpstreamTable::new([upstream]);
+        for (key, now, changed) in [(1, 0, None), (2, 60, Some(Mode::Normal)), (3, 120, None)] {
+            let entry = table.get(at(secs(now)), key);
+            match (key, entry) {
+                (3, entry) => assert!(entry.is_err(), "{mode:?}: changed by hand"),
+                (_, entry) => {
+                    let entry = entry.expect("idle");
+                    assert_eq!(entry.breaker().map(CircuitBreaker::mode), Some(mode));
+                    changed.into_iter().for_each(|changed| set_mode(&entry, changed));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_key_that_cannot_be_counted_any_more_gets_no_second_place() {
+    let table = table::<2>();
+    let mut held = 0_u32;
+    let error = loop {
+        match table.get(at(secs(0)), 7) {
+            Ok(entry) => core::mem::forget(entry),
+            Err(error) => break error,
+        }
+        held += 1;
+    };
+    assert_eq!((held, error), ((1 << 20) - 2, NoEntry::Full { retry_at: None }));
+    assert_eq!(table.get(at(secs(0)), 8).map(|entry| entry.key()), Ok(8));
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod outcomes;
 mod panics;
 mod responses;
 mod retries;
+mod slow;
 mod watched;
 
 use std::sync::Mutex;

@@ -110,7 +110,8 @@ fn a_probe_that_the_limiter_delays_does_not_hold_the_slot() {
     start(&mut free, at(secs(12)));
     // Whoever waited is told so, and its token is there for the next.
     assert!(!waiting.wants_permit(at(secs(13))));
-    let open = Stop::CircuitOpen { retry_at: at(secs(22)) };
+    // The longest open period for an attempt that may take any time, then the lease.
+    let open = Stop::CircuitOpen { retry_at: at(secs(12 + 300 + 10)) };
     assert_eq!(poll(&mut waiting, at(secs(13))), Step::Stop(open));
     assert_eq!(tokens(&upstream, at(secs(13))), 1);
     succeed(&mut free, at(secs(13)));

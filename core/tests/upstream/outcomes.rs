@@ -77,7 +77,8 @@ fn a_probe_that_says_nothing_about_the_service_frees_the_slot() {
         if view == View::Nothing {
             let mut next = call(&upstream, at(millis(10_001)));
             start(&mut next, at(millis(10_001)));
-            let held = BreakerState::HalfOpen { probing_until: Some(at(millis(20_001))) };
+            let lease_end = at(millis(10_001 + 300_000 + 10_000));
+            let held = BreakerState::HalfOpen { probing_until: Some(lease_end) };
             assert_eq!(state(&upstream, at(millis(10_001))), held, "{outcome:?}: as a probe");
             succeed(&mut next, at(millis(10_001)));
             assert_eq!(state(&upstream, at(millis(10_001))), BreakerState::Closed);

@@ -5,8 +5,8 @@ use core::time::Duration;
 
 use holdoff::drive;
 use holdoff::{
-    BreakerChange, BudgetConfig, Call, Counters, CountersSnapshot, DelaySource, Event, Failure,
-    Hint, Outcome, PolicyConfig, Ratio, Safety, Step, Stop, StopCounts, Upstream,
+    AttemptKind, BreakerChange, BudgetConfig, Call, Counters, CountersSnapshot, DelaySource, Event,
+    Failure, Hint, Outcome, PolicyConfig, Ratio, Safety, Step, Stop, StopCounts, Upstream,
 };
 use proptest::prelude::*;
 
@@ -37,7 +37,7 @@ fn everything_is_told_when_it_happens_and_once() {
     };
     start(&mut first, at(secs(0)));
     start(&mut first, at(secs(0))); // still the same
-    tell(secs(0), 1, &[Event::Attempt { is_probe: false }]);
+    tell(secs(0), 1, &[Event::Attempt { kind: AttemptKind::Ordinary }]);
     fail(&mut first, at(secs(0)));
     tell(secs(0), 1, &[]);
     let (delay, source) = (secs(1), DelaySource::Schedule);
@@ -51,7 +51,7 @@ fn everything_is_told_when_it_happens_and_once() {
     assert_eq!(poll(&mut first, at(secs(1))), Step::Throttled { until });
     tell(secs(1), 1, &[Event::Throttled { until }]);
     start(&mut first, until);
-    tell(secs(2), 2, &[Event::Attempt { is_probe: false }]);
+    tell(secs(2), 2, &[Event::Attempt { kind: AttemptKind::Ordinary }]);
     fail(&mut first, at(secs(3)));
     let until = at(secs(13));
     tell(secs(3), 2, &[Event::Breaker(BreakerChange::Opened { until })]);
@@ -63,7 +63,7 @@ fn everything_is_told_when_it_happens_and_once() {
 
     let mut probe = call(&upstream, until);
     start(&mut probe, until);
-    tell(secs(13), 1, &[Event::Attempt { is_probe: true }]);
+    tell(secs(13), 1, &[Event::Attempt { kind: AttemptKind::Probe }]);
     succeed(&mut probe, until);
     assert_eq!(poll(&mut probe, until), Step::Done);
     tell(secs(13), 1, &[Event::Breaker(BreakerChange::Closed), Event::Success]);
@@ -72,7 +72,11 @@ fn everything_is_told_when_it_happens_and_once() {
     start(&mut ignored, at(secs(26)));
     ignored.record(at(secs(26)), Outcome::Ignored, || 0);
     assert_eq!(poll(&mut ignored, at(secs(26))), Step::Stop(Stop::Permanent));
-    tell(secs(26), 1, &[Event::Attempt { is_probe: false }, Event::Stop(Stop::Permanent)]);
+    tell(
+        secs(26),
+        1,
+        &[Event::Attempt { kind: AttemptKind::Ordinary }, Event::Stop(Stop::Permanent)],
+    );
     assert_eq!(told.len(), 11, "and nothing else");
 }
 
@@ -84,7 +88,7 @@ fn a_call_that_is_dropped_says_nothing_more() {
     drop(crate::call(&upstream, at(secs(0))));
     start(&mut call, at(secs(0)));
     drop(call);
-    assert_eq!(recorder.events(), [Event::Attempt { is_probe: false }]);
+    assert_eq!(recorder.events(), [Event::Attempt { kind: AttemptKind::Ordinary }]);
 }
 
 #[test]
@@ -112,7 +116,7 @@ fn a_backoff_is_told_before_the_sleep_with_its_delay_and_where_that_comes_from()
         |_| failures.next().map_or(Ok(()), Err),
     );
     assert_eq!(result, Ok(()));
-    assert_eq!(recorder.events(), [Event::Attempt { is_probe: false }, Event::Success]);
+    assert_eq!(recorder.events(), [Event::Attempt { kind: AttemptKind::Ordinary }, Event::Success]);
 }
 
 #[test]
@@ -124,7 +128,7 @@ fn two_watch_one_call() {
     start(&mut call, now);
     succeed(&mut call, now);
     let told: Vec<_> = recorder.take().into_iter().map(|seen| seen.event).collect();
-    assert_eq!(told, [Event::Attempt { is_probe: false }, Event::Success]);
+    assert_eq!(told, [Event::Attempt { kind: AttemptKind::Ordinary }, Event::Success]);
     assert_eq!((counters.snapshot().attempts, counters.snapshot().successes), (1, 1));
 }
 
@@ -144,9 +148,9 @@ impl Tally {
         let mut tally = Self::default();
         for seen in recorder.take() {
             match seen.event {
-                Event::Attempt { is_probe } => {
+                Event::Attempt { kind } => {
                     tally.attempts += 1;
-                    tally.probes += u64::from(is_probe);
+                    tally.probes += u64::from(kind == AttemptKind::Probe);
                 }
                 Event::Breaker(BreakerChange::Opened { until }) => {
                     tally.opens += 1;

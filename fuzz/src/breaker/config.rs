@@ -112,6 +112,8 @@ impl Config {
             Some(ConfigError::OpenPeriod)
         } else if lease.is_zero() {
             Some(ConfigError::LeaseZero)
+        } else if self.slow.is_some_and(|slow| slow.duration().is_zero()) {
+            Some(ConfigError::SlowCallZero)
         } else {
             None
         };

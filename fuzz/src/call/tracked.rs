@@ -101,7 +101,9 @@ impl<const BUCKETS: usize> Tracked<'_, BUCKETS> {
                 return Step::Throttled { until };
             }
         }
-        let ticket = shared.breaker.as_mut().map(|breaker| breaker.try_acquire(now));
+        let timeout = self.attempt(now).timeout;
+        let breaker = shared.breaker.as_mut();
+        let ticket = breaker.map(|breaker| breaker.try_acquire_within(now, timeout));
         let ticket = ticket.map(|ticket| ticket.expect("peeked"));
         match &mut shared.budget {
             Some(budget) if !ready.is_charged => budget.deposit(),

@@ -2,6 +2,8 @@
 //!
 //! Times are milliseconds as in the breaker, readings rounded down and ends rounded up.
 
+use std::time::Duration;
+
 use holdoff::{BreakerState, Instant, Mode};
 
 /// The latest time a breaker knows, 139 years after the epoch.
@@ -163,6 +165,23 @@ impl Breaker {
     }
 
     pub(crate) fn try_acquire(&mut self, now: Instant) -> Result<Ticket, Option<Instant>> {
+        self.try_acquire_for(now, 0)
+    }
+
+    /// A probe's lease begins when its attempt has to be over: the longest open period if it need
+    /// never be.
+    pub(crate) fn try_acquire_within(
+        &mut self,
+        now: Instant,
+        timeout: Option<Duration>,
+    ) -> Result<Ticket, Option<Instant>> {
+        let millis = |timeout: Duration| timeout.as_nanos().div_ceil(NANOS.into());
+        let patience = timeout.map_or(u128::from(self.terms.max_open), millis);
+        let patience = u64::try_from(patience).unwrap_or(TIME_MAX).min(TIME_MAX);
+        self.try_acquire_for(now, patience)
+    }
+
+    fn try_acquire_for(&mut self, now: Instant, patience: u64) -> Result<Ticket, Option<Instant>> {
         self.peek(now)?;
         let role = self.verdict(now).unwrap_or(Role::Shadow);
         self.tickets += 1;
@@ -173,7 +192,7 @@ impl Breaker {
                 State::HalfOpen { successes, .. } => successes,
                 _ => 0,
             };
-            let lease_end = later(up(now), self.terms.lease);
+            let lease_end = later(up(now), patience + self.terms.lease);
             let probe = Some(Probe { permit: ticket.id, lease_end });
             self.state = State::HalfOpen { probe, successes };
         }

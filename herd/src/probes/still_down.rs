@@ -31,7 +31,7 @@ pub(super) fn probe() -> io::Result<StillDown> {
     for answer in ask_at_once(&breaker, now)? {
         match answer {
             Ok(()) => found.reached += 1,
-            Err(CircuitOpen { retry_at }) => {
+            Err(CircuitOpen { retry_at, .. }) => {
                 found.failed_fast += 1;
                 found.with_time_to_come_back += u32::from(retry_at.is_some_and(|at| at > now));
             }
