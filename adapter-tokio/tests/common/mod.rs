@@ -1,5 +1,7 @@
 //! What several test files need.
 
+#![allow(dead_code, reason = "each test file uses its part of this")]
+
 use core::future::Future;
 use core::pin::Pin;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -45,5 +47,35 @@ impl Failing {
 
     pub(crate) fn calls(&self) -> u32 {
         self.calls.load(Ordering::Relaxed)
+    }
+}
+
+/// A future that is dropped when it is to be polled once more than so often; `None` then.
+pub(crate) struct DropAt<F> {
+    future: Option<Pin<Box<F>>>,
+    polls: u32,
+}
+
+impl<F: Future> DropAt<F> {
+    pub(crate) fn new(future: F, polls: u32) -> Self {
+        Self { future: Some(Box::pin(future)), polls }
+    }
+}
+
+impl<F: Future> Future for DropAt<F> {
+    type Output = Option<F::Output>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        match (self.polls.checked_sub(1), &mut self.future) {
+            (Some(left), Some(future)) => {
+                let answer = future.as_mut().poll(context);
+                self.polls = left;
+                answer.map(Some)
+            }
+            _ => {
+                self.future = None;
+                Poll::Ready(None)
+            }
+        }
     }
 }
