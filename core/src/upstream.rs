@@ -102,9 +102,23 @@ impl<const BUCKETS: usize> Upstream<BUCKETS> {
         Call::with_parts(policy, safety, now, parts)
     }
 
-    /// When forgetting it gives nobody anything, if nobody calls it; `None` if its breaker is run by
-    /// hand.
-    pub(crate) fn idle_at(&self, now: Instant) -> Option<Instant> {
+    /// When forgetting it gives nobody anything, if nobody calls it until then; `None` if its
+    /// breaker is run by hand.
+    ///
+    /// Its limiter is full and not paused then, and its breaker lets somebody through. For tables
+    /// of upstreams that have to forget some of them, as
+    /// [`UpstreamTable`](crate::UpstreamTable) does.
+    ///
+    /// ```
+    /// use holdoff::{Instant, Limiter, Quota, Rate, Upstream, valid};
+    ///
+    /// let quota = valid!(Quota::new(Rate::per_second(1), 5));
+    /// let tenant = Upstream::new().with_limiter(Limiter::new(quota));
+    /// tenant.limiter().unwrap().try_acquire(Instant::EPOCH, 3).unwrap();
+    /// assert_eq!(tenant.idle_at(Instant::EPOCH), Some(Instant::from_nanos(3_000_000_000)));
+    /// ```
+    #[must_use]
+    pub fn idle_at(&self, now: Instant) -> Option<Instant> {
         let breaker = match &self.breaker {
             Some(breaker) => breaker.idle_at(now)?,
             None => Instant::EPOCH,
