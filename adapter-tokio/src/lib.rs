@@ -33,6 +33,9 @@
 //! ```
 //!
 //! - [`retry`] and [`retry_when`]: an operation, a policy, and nothing else.
+//! - [`Upstream`]: a service and all that guards it; [`Prepared`]: a call to it, with settings of
+//!   its own.
+//! - [`failover`]: a call to the first of several upstreams that will serve it.
 //! - [`FairLimiter`]: a rate limiter at which tasks wait in line, first come, first served.
 //! - [`TokioTimer`]: the clock and the sleep, for [`drive::run`](holdoff::drive::run) by hand.
 //!
@@ -45,6 +48,7 @@
 
 #![forbid(unsafe_code)]
 
+mod failover;
 mod limiter;
 mod line;
 mod lines;
@@ -54,12 +58,14 @@ mod retry;
 mod timer;
 mod upstream;
 
+pub use failover::{NoneServed, NotCalled, PreparedFailover, Served, failover};
 pub use holdoff::drive::GaveUp;
 pub use holdoff::{
     Attempt, Backoff, BackoffConfig, BreakerChange, BreakerConfig, BreakerState, BudgetConfig,
-    CircuitBreaker, Class, Classify, ConfigError, Counters, CountersSnapshot, DelaySource, Event,
-    Failure, Hint, HintSpread, Jitter, Mode, Observation, Observer, Policy, PolicyConfig, Quota,
-    Rate, Ratio, Refusal, RetryBudget, Safety, Sent, Stop, UnhintedThrottle, http, valid,
+    CircuitBreaker, Class, Classify, Clock, ConfigError, Counters, CountersSnapshot, DelaySource,
+    Event, Failover, Failure, Hint, HintSpread, Instant, Jitter, Mode, Observation, Observer,
+    Policy, PolicyConfig, Quota, Rate, Ratio, Refusal, RetryBudget, Safety, Sent, Stop,
+    UnhintedThrottle, http, valid,
 };
 pub use limiter::{AcquireError, FairLimiter};
 pub use lines::Limit;

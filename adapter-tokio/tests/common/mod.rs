@@ -1,6 +1,8 @@
 //! What several test files need.
 
-use core::future::Future;
+#![allow(dead_code, reason = "no test file needs all of it")]
+
+use core::future::{Future, poll_fn};
 use core::pin::Pin;
 use core::sync::atomic::{AtomicU32, Ordering};
 use core::task::{Context, Poll, Waker};
@@ -46,4 +48,20 @@ impl Failing {
     pub(crate) fn calls(&self) -> u32 {
         self.calls.load(Ordering::Relaxed)
     }
+}
+
+/// What `future` gives, if it does within `polls` polls; otherwise it is dropped in the last of
+/// them, as the loser of a `select!` would be.
+pub(crate) async fn within_polls<F: Future>(polls: u32, future: F) -> Option<F::Output> {
+    let mut future = Box::pin(future);
+    let mut polled = 0;
+    let output = poll_fn(|context| {
+        polled += 1;
+        match future.as_mut().poll(context) {
+            Poll::Ready(output) => Poll::Ready(Some(output)),
+            Poll::Pending if polled >= polls => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+        }
+    });
+    output.await
 }
