@@ -37,6 +37,7 @@
 //!   its own.
 //! - [`failover`]: a call to the first of several upstreams that will serve it.
 //! - [`FairLimiter`]: a rate limiter at which tasks wait in line, first come, first served.
+//! - [`Keyed`]: a limiter or an upstream for each tenant, in bounded memory.
 //! - [`TokioTimer`]: the clock and the sleep, for [`drive::run`](holdoff::drive::run) by hand.
 //!
 //! Everything reads one clock, tokio's: under `tokio::time::pause` deadlines, backoff and limiter
@@ -49,6 +50,7 @@
 #![forbid(unsafe_code)]
 
 mod failover;
+mod keyed;
 mod limiter;
 mod line;
 mod lines;
@@ -67,6 +69,7 @@ pub use holdoff::{
     Policy, PolicyConfig, Quota, Rate, Ratio, Refusal, RetryBudget, Safety, Sent, Stop,
     UnhintedThrottle, http, valid,
 };
+pub use keyed::{Idle, Keyed, TableFull};
 pub use limiter::{AcquireError, FairLimiter};
 pub use lines::Limit;
 pub use nesting::Nesting;
