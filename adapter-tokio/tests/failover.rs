@@ -250,6 +250,20 @@ async fn three_candidates_have_twenty_seconds_together() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_may_have_been_processed_is_not_handed_on_when_a_share_is_used_up() {
+    let (shared, patient) = (Failover::new(), Upstream::new(Policy::STANDARD));
+    let brief = Upstream::new(Policy::STANDARD.with_deadline(SECOND * 9));
+    let none = failover(&shared, [&brief, &patient])
+        .with_deadline(SECOND * 20)
+        .with_safety(Safety::NonIdempotent)
+        .run(|_, _| pending::<Result<(), Failure>>())
+        .await
+        .unwrap_err();
+    assert_eq!((none.stop(), none.elapsed), (Some(Stop::NotIdempotent), SECOND * 9));
+    assert_eq!(none.not_called, [(1, NotCalled::CallOver)]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn with_no_time_left_nobody_else_is_called() {
     let (shared, upstreams) = (Failover::new(), [two_attempts(), two_attempts()]);
     let start = Instant::now();
