@@ -33,7 +33,11 @@
 //! ```
 //!
 //! - [`retry`] and [`retry_when`]: an operation, a policy, and nothing else.
+//! - [`Upstream`]: a service and all that guards it; [`Prepared`]: a call to it, with settings of
+//!   its own.
+//! - [`failover`]: a call to the first of several upstreams that will serve it.
 //! - [`FairLimiter`]: a rate limiter at which tasks wait in line, first come, first served.
+//! - [`Keyed`]: a limiter or an upstream for each tenant, in bounded memory.
 //! - [`TokioTimer`]: the clock and the sleep, for [`drive::run`](holdoff::drive::run) by hand.
 //!
 //! Everything reads one clock, tokio's: under `tokio::time::pause` deadlines, backoff and limiter
@@ -45,6 +49,8 @@
 
 #![forbid(unsafe_code)]
 
+mod failover;
+mod keyed;
 mod limiter;
 mod line;
 mod lines;
@@ -54,14 +60,16 @@ mod retry;
 mod timer;
 mod upstream;
 
+pub use failover::{NoneServed, NotCalled, PreparedFailover, Served, failover};
 pub use holdoff::drive::GaveUp;
 pub use holdoff::{
     Attempt, AttemptKind, Backoff, BackoffConfig, BreakerChange, BreakerConfig, BreakerState,
-    BudgetConfig, CircuitBreaker, Class, Classify, ConfigError, Counters, CountersSnapshot,
-    DelaySource, Event, Failure, Hint, HintSpread, Jitter, Mode, Observation, Observer, Policy,
-    PolicyConfig, Quota, Rate, Ratio, Refusal, RetryBudget, Safety, Sent, Stop, UnhintedThrottle,
-    http, valid,
+    BudgetConfig, CircuitBreaker, Class, Classify, Clock, ConfigError, Counters, CountersSnapshot,
+    DelaySource, Event, Failover, Failure, Hint, HintSpread, Instant, Jitter, Mode, Observation,
+    Observer, Policy, PolicyConfig, Quota, Rate, Ratio, Refusal, RetryBudget, Safety, Sent, Stop,
+    UnhintedThrottle, http, valid,
 };
+pub use keyed::{Idle, Keyed, TableFull};
 pub use limiter::{AcquireError, FairLimiter};
 pub use lines::Limit;
 pub use nesting::Nesting;

@@ -42,7 +42,7 @@ static NOTHING: holdoff::Upstream = holdoff::Upstream::new();
 /// assert_eq!((gave_up.stop, gave_up.attempts), (Stop::NotIdempotent, 1));
 /// # }
 /// ```
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 #[must_use = "nothing is called until it is run"]
 pub struct Prepared<'a, const BUCKETS: usize = 0, X = Pending<()>> {
     policy: Policy,
@@ -168,6 +168,15 @@ impl<'a, const BUCKETS: usize, X: Future<Output = ()>> Prepared<'a, BUCKETS, X> 
     /// `safety` allows. Safe to repeat if not set.
     pub fn with_safety(self, safety: Safety) -> Self {
         Self { safety, ..self }
+    }
+
+    /// The same call, over when the first of its own deadline and `left` has passed.
+    pub(crate) fn within(self, left: Option<Duration>) -> Self {
+        match (left, self.policy.deadline()) {
+            (Some(left), Some(own)) => self.with_deadline(left.min(own)),
+            (Some(left), None) => self.with_deadline(left),
+            (None, _) => self,
+        }
     }
 
     /// The same call, which tries again even if it is made inside of another that does.

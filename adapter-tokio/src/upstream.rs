@@ -134,6 +134,10 @@ impl<const BUCKETS: usize> Upstream<BUCKETS> {
         self.prepare().run_when(classify, |_| operation()).await
     }
 
+    pub(crate) const fn parts(&self) -> &holdoff::Upstream<BUCKETS> {
+        &self.parts
+    }
+
     /// Its circuit breaker.
     #[must_use]
     pub const fn breaker(&self) -> Option<&CircuitBreaker<BUCKETS>> {
@@ -162,5 +166,11 @@ impl<const BUCKETS: usize> Upstream<BUCKETS> {
     #[must_use]
     pub const fn policy(&self) -> &Policy {
         &self.policy
+    }
+}
+
+impl<'a, const BUCKETS: usize> From<&'a Upstream<BUCKETS>> for Prepared<'a, BUCKETS> {
+    fn from(upstream: &'a Upstream<BUCKETS>) -> Self {
+        upstream.prepare()
     }
 }

@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use core::time::Duration;
 use std::sync::Arc;
 
-use common::{DropAt, built, constant};
+use common::{built, constant, within_polls};
 use holdoff::Clock;
 use holdoff_tokio::{
     AcquireError, AttemptKind, BreakerConfig, BreakerState, BudgetConfig, CircuitBreaker, Counters,
@@ -66,7 +66,7 @@ async fn dropping_a_call_at_any_poll_leaks_nothing() {
                 Err::<(), _>(answer)
             }
         });
-        let ended = DropAt::new(call, polls).await;
+        let ended = within_polls(polls, call).await;
 
         let sent = sent.load(Ordering::Relaxed);
         let limiter = upstream.limiter().expect("it has one");
@@ -109,7 +109,7 @@ async fn dropping_a_call_at_any_poll_keeps_its_tokens_exactly() {
             sent.fetch_add(1, Ordering::Relaxed);
             ready(Ok::<_, Failure>(()))
         });
-        DropAt::new(call, polls).await;
+        within_polls(polls, call).await;
         let taken = 2 * sent.load(Ordering::Relaxed);
         assert_eq!(first.available(), 3 - taken, "after {polls} polls");
         assert_eq!((first.waiting(), second.waiting()), (0, 0));

@@ -212,12 +212,13 @@ impl<const BUCKETS: usize> CircuitBreaker<BUCKETS> {
         }
     }
 
-    /// Since when it has not refused anybody, if nobody asks.
-    pub(crate) fn idle_since(&self) -> Instant {
-        match Fields::unpacked(self.word.load()).phase {
-            Phase::Closed { .. } => Instant::EPOCH,
-            Phase::Open { end: at } | Phase::HalfOpen { lease: at, .. } => instant(at),
-        }
+    /// When it will have refused nobody for a stable period, if nobody asks: then it is as a new one.
+    pub(crate) fn idle_at(&self) -> Instant {
+        let since = match Fields::unpacked(self.word.load()).phase {
+            Phase::Closed { .. } => self.recovered_at.load(),
+            Phase::Open { end: at } | Phase::HalfOpen { lease: at, .. } => at,
+        };
+        if since == 0 { Instant::EPOCH } else { instant(later(since, self.terms.stable_period())) }
     }
 
     /// What it does at `now`.

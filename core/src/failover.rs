@@ -16,10 +16,8 @@ use crate::time::Instant;
 /// attempts, budget or time used up on a struggling service, an open circuit breaker, a hint that is
 /// too long, too many in line. A permanent failure comes back as it is, from whichever candidate:
 /// another one's answer must not hide the caller's own mistake. Nor is a call handed on that may
-/// have been processed and is not safe to repeat, or whose quota a person must look at.
-///
-/// Each candidate's [`Call`](crate::Call) has a deadline of its own; to have one for all of them,
-/// give each what the others have left of it.
+/// have been processed and is not safe to repeat, that has no time left at all (see
+/// [`Route::with_deadline`]), or whose quota a person must look at.
 ///
 /// ```
 /// use core::time::Duration;
@@ -61,7 +59,7 @@ impl<const N: usize> Failover<N> {
     /// One call's way over the candidates.
     #[must_use]
     pub const fn route(&self) -> Route<'_, N> {
-        Route { failover: self, current: None, stops: [None; N] }
+        Route { failover: self, current: None, deadline: None, stops: [None; N] }
     }
 
     /// Until when `candidate` is not to be called; the epoch if it may be, or if there is none
@@ -109,10 +107,31 @@ impl Error for NoCandidate {}
 pub struct Route<'a, const N: usize> {
     failover: &'a Failover<N>,
     current: Option<usize>,
+    deadline: Option<Instant>,
     stops: [Option<Stop>; N],
 }
 
 impl<const N: usize> Route<'_, N> {
+    /// The same way, of a call that as a whole has to be over by `deadline`: from then on no other
+    /// candidate is called. Before it, one that stops with [`Stop::Deadline`] has used up its share
+    /// of the time only.
+    ///
+    /// ```
+    /// use holdoff::{Failover, Instant, Stop};
+    ///
+    /// let (failover, deadline) = (Failover::<3>::new(), Instant::from_nanos(20));
+    /// let mut route = failover.route().with_deadline(deadline);
+    /// assert_eq!(route.next(Instant::EPOCH), Ok(0));
+    /// assert!(route.failed(Instant::from_nanos(12), Stop::Deadline, None));
+    /// assert_eq!(route.next(Instant::from_nanos(12)), Ok(1));
+    /// assert!(!route.failed(deadline, Stop::Deadline, None));
+    /// ```
+    #[must_use]
+    pub const fn with_deadline(mut self, deadline: Instant) -> Self {
+        self.deadline = Some(deadline);
+        self
+    }
+
     /// The number of the next candidate, in order, that has not been called and is not to be left
     /// alone.
     ///
@@ -134,7 +153,8 @@ impl<const N: usize> Route<'_, N> {
     /// Reports why the call to the current candidate stopped; whether another may be tried.
     ///
     /// `retry_after` is the time that the candidate asked to be left alone
-    /// ([`Call::retry_after`](crate::Call::retry_after)): no call goes there before it has passed.
+    /// ([`Call::retry_after`](crate::Call::retry_after)): no call goes there before it has passed,
+    /// unless it is endless, which is no time to come back.
     pub fn failed(&mut self, now: Instant, stop: Stop, retry_after: Option<Duration>) -> bool {
         let Some(candidate) = self.current.take() else { return false };
         if let Some(stopped) = self.stops.get_mut(candidate) {
@@ -144,9 +164,12 @@ impl<const N: usize> Route<'_, N> {
         let is_told = !matches!(stop, Stop::Budget | Stop::Deadline);
         let fails_over = fails_over(stop);
         if let (true, Some(delay)) = (fails_over && is_told, retry_after) {
-            self.failover.cool_until(candidate, now.saturating_add(delay));
+            match now.saturating_add(delay) {
+                Instant::MAX => {}
+                until => self.failover.cool_until(candidate, until),
+            }
         }
-        fails_over
+        fails_over && self.deadline.is_none_or(|deadline| now < deadline)
     }
 
     /// Who serves the call: the candidate that [`next`](Self::next) gave last, unless it failed.
@@ -231,6 +254,38 @@ mod tests {
         assert_eq!(failover.cooled_until(7), at(0));
         assert_eq!(failover.route().next(at(59)), Err(NoCandidate { retry_at: Some(at(60)) }));
         assert_eq!(failover.route().next(at(60)), Ok(0));
+    }
+
+    #[test]
+    fn a_candidates_own_deadline_is_a_share_of_the_calls() {
+        let failover = Failover::<2>::new();
+        let mut route = failover.route().with_deadline(at(20));
+        assert_eq!(route.next(at(0)), Ok(0));
+        assert!(route.failed(at(19), Stop::Deadline, secs(5)));
+        assert_eq!(failover.cooled_until(0), at(0), "it did not ask to be left alone");
+        assert_eq!(route.next(at(19)), Ok(1));
+        assert!(!route.failed(at(20), Stop::Attempts, secs(5)), "there is no time left");
+        assert_eq!(failover.cooled_until(1), at(25));
+    }
+
+    #[test]
+    fn the_calls_own_failures_are_not_handed_on_however_much_time_is_left() {
+        let failover = Failover::<2>::new();
+        for stop in [Stop::Cancelled, Stop::Nested, Stop::NotIdempotent, Stop::Permanent] {
+            let mut route = failover.route().with_deadline(Instant::MAX);
+            assert_eq!(route.next(at(0)), Ok(0));
+            assert!(!route.failed(at(0), stop, None), "{stop:?}");
+        }
+    }
+
+    #[test]
+    fn an_endless_hint_leaves_nobody_alone_for_ever() {
+        let failover = Failover::<2>::new();
+        let mut route = failover.route();
+        assert_eq!(route.next(at(0)), Ok(0));
+        let hint = Duration::MAX;
+        assert!(route.failed(at(0), Stop::HintTooLong { hint }, Some(hint)));
+        assert_eq!(failover.cooled_until(0), at(0));
     }
 
     #[test]

@@ -328,8 +328,18 @@ impl Limiter {
         })
     }
 
-    /// When its bucket is full and no pause in force, if nobody takes tokens.
-    pub(crate) fn full_at(&self) -> Instant {
+    /// When its bucket is full and no pause in force, if nobody takes tokens until then; now or in
+    /// the past if that is so already.
+    ///
+    /// ```
+    /// use holdoff::{Instant, Limiter, Quota, Rate, valid};
+    ///
+    /// let limiter = Limiter::new(valid!(Quota::new(Rate::per_second(1), 5)));
+    /// limiter.try_acquire(Instant::EPOCH, 3).unwrap();
+    /// assert_eq!(limiter.full_at(), Instant::from_nanos(3_000_000_000));
+    /// ```
+    #[must_use]
+    pub fn full_at(&self) -> Instant {
         self.update(|state| (None, Instant::from_nanos(state.tat.max(state.paused_until))))
     }
 

@@ -45,8 +45,8 @@ const MODE_BITS: u32 = 2;
 /// - no [`Entry`] of it is held,
 /// - it has not been asked for since [`idle_after`](Self::with_idle_after),
 /// - its limiter is full and not paused, so nobody gets a fresh burst by being forgotten,
-/// - its breaker is closed, or its open period has been over for as long; in another mode than it
-///   began with, changed by hand, it stays.
+/// - its breaker has refused nobody for its stable period; in another mode than it began with,
+///   changed by hand, it stays.
 ///
 /// Its counters, its budget and a quota that was changed are as new when the place goes to another
 /// key. An entry that is forgotten (`mem::forget`) keeps its place for ever.
@@ -279,8 +279,7 @@ impl<const N: usize, const BUCKETS: usize> UpstreamTable<N, BUCKETS> {
             TIME_MAX => Instant::MAX,
             last => Instant::from_nanos(last * NANOS),
         };
-        let (breaker, limiter) = upstream.idle_since();
-        let at = last_use.max(breaker).saturating_add(self.idle_after).max(limiter);
+        let at = last_use.saturating_add(self.idle_after).max(upstream.idle_at());
         (at < Instant::MAX).then_some(at)
     }
 }

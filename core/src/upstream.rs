@@ -102,11 +102,26 @@ impl<const BUCKETS: usize> Upstream<BUCKETS> {
         Call::with_parts(policy, safety, now, parts)
     }
 
-    /// Since when its breaker has refused nobody and its limiter has been full, if nobody calls it.
-    pub(crate) fn idle_since(&self) -> (Instant, Instant) {
-        let breaker = self.breaker.as_ref().map(CircuitBreaker::idle_since);
+    /// When forgetting it gives nobody anything, if nobody calls it until then; [`Instant::MAX`],
+    /// which is never, past the end of its time.
+    ///
+    /// Its limiter is full and not paused then, and its breaker has refused nobody for as long as
+    /// its stable period. For tables of upstreams that have to forget some of them, as
+    /// [`UpstreamTable`](crate::UpstreamTable) does.
+    ///
+    /// ```
+    /// use holdoff::{Instant, Limiter, Quota, Rate, Upstream, valid};
+    ///
+    /// let quota = valid!(Quota::new(Rate::per_second(1), 5));
+    /// let tenant = Upstream::new().with_limiter(Limiter::new(quota));
+    /// tenant.limiter().unwrap().try_acquire(Instant::EPOCH, 3).unwrap();
+    /// assert_eq!(tenant.idle_at(), Instant::from_nanos(3_000_000_000));
+    /// ```
+    #[must_use]
+    pub fn idle_at(&self) -> Instant {
+        let breaker = self.breaker.as_ref().map(CircuitBreaker::idle_at);
         let limiter = self.limiter.as_ref().map(Limiter::full_at);
-        (breaker.unwrap_or(Instant::EPOCH), limiter.unwrap_or(Instant::EPOCH))
+        breaker.max(limiter).unwrap_or(Instant::EPOCH)
     }
 
     /// As it was built, the limiter with `quota`; only while nobody else uses it.

@@ -1,8 +1,8 @@
 //! What several test files need.
 
-#![allow(dead_code, reason = "each test file uses its part of this")]
+#![allow(dead_code, reason = "no test file needs all of it")]
 
-use core::future::Future;
+use core::future::{Future, poll_fn};
 use core::pin::Pin;
 use core::sync::atomic::{AtomicU32, Ordering};
 use core::task::{Context, Poll, Waker};
@@ -50,32 +50,18 @@ impl Failing {
     }
 }
 
-/// A future that is dropped when it is to be polled once more than so often; `None` then.
-pub(crate) struct DropAt<F> {
-    future: Option<Pin<Box<F>>>,
-    polls: u32,
-}
-
-impl<F: Future> DropAt<F> {
-    pub(crate) fn new(future: F, polls: u32) -> Self {
-        Self { future: Some(Box::pin(future)), polls }
-    }
-}
-
-impl<F: Future> Future for DropAt<F> {
-    type Output = Option<F::Output>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        match (self.polls.checked_sub(1), &mut self.future) {
-            (Some(left), Some(future)) => {
-                let answer = future.as_mut().poll(context);
-                self.polls = left;
-                answer.map(Some)
-            }
-            _ => {
-                self.future = None;
-                Poll::Ready(None)
-            }
+/// What `future` gives, if it does within `polls` polls; otherwise it is dropped in the last of
+/// them, as the loser of a `select!` would be.
+pub(crate) async fn within_polls<F: Future>(polls: u32, future: F) -> Option<F::Output> {
+    let mut future = Box::pin(future);
+    let mut polled = 0;
+    let output = poll_fn(|context| {
+        polled += 1;
+        match future.as_mut().poll(context) {
+            Poll::Ready(output) => Poll::Ready(Some(output)),
+            Poll::Pending if polled >= polls => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
         }
-    }
+    });
+    output.await
 }
