@@ -132,9 +132,11 @@ fn of_two_changes_one_is_the_last_and_nobody_waits() {
         assert!(ours_made || theirs_made, "neither");
         let last = limiter.quota();
         assert!((last == ours && ours_made) || (last == theirs && theirs_made), "{last:?}");
+        // Two tokens, not a bit more.
+        let full_at = last.interval() * (last.burst() - 2);
         assert_eq!(limiter.available(NOW), 2);
-        // Two seconds fill either.
-        assert_eq!(limiter.available(at(secs(2))), last.burst());
+        assert_eq!(limiter.available(at(full_at - millis(1))), last.burst() - 1);
+        assert_eq!(limiter.available(at(full_at)), last.burst());
 
         // It can be changed again, and again.
         for next in [quota(1, 3), quota(2, 6)] {
@@ -193,9 +195,14 @@ fn after_a_pause_nothing_is_taken_however_it_met_others() {
             assert_eq!(take(limiter, 1), 0);
         });
         let taken = take(&limiter, 2);
+        // As many as the pause took, and more.
+        limiter.refund(30);
         other.join().expect("no panic");
         assert!(taken <= 2);
-        assert_paused(&limiter);
+        let until = at(secs(20));
+        let refused = Err(Refusal::NotYet { until });
+        assert_eq!(limiter.try_acquire(at(millis(19_999)), 1), refused);
+        assert_eq!(limiter.try_acquire(until, 1), Ok(()));
     });
 }
 
