@@ -30,7 +30,7 @@ fn later() -> Instant {
     at(secs(10))
 }
 
-// Mutant: probe-by-store
+// Mutant: exchange-by-store
 #[test]
 fn of_those_who_come_at_the_end_of_the_open_period_one_probes() {
     explore(|| {
@@ -129,7 +129,7 @@ fn fail_and_probe(breaker: &CircuitBreaker) {
     assert!(matches!(probe.failure(until, || 0), Some(BreakerChange::Reopened { .. })));
 }
 
-// Mutant: trip-by-store
+// Mutant: exchange-by-store
 #[test]
 fn failures_at_once_trip_once_and_leave_the_timer_alone() {
     explore(|| {

@@ -33,7 +33,7 @@ fn a_key_that_two_ask_for_at_once_gets_one_slot() {
     });
 }
 
-// Mutants: key-unchecked, slot-by-store
+// Mutants: key-unchecked, exchange-by-store
 #[test]
 fn a_slot_goes_to_another_key_only_while_nobody_holds_it() {
     explore(|| {
