@@ -79,6 +79,8 @@ self.pause.update(|_| Next::Store(pause & !CHANGING, ()))"""
 LONGER = "let longer = pause & CHANGING | until;"
 LONGER_ALONE = "let (pause, longer) = (pause & TIME_MAX, until);"
 
+SECOND_LOOK = "if self.idle_at(upstream, uses, now).is_none_or(|at| at > now) {"
+
 MUTANTS = {
     "exchange-by-store": Mutant("sync.rs", {HEAD + EXCHANGE: HEAD + STORE}),
     "second-try-by-store": Mutant("sync.rs", {SECOND_TRY: SECOND_TRY_BY_STORE}),
@@ -123,6 +125,7 @@ MUTANTS = {
     "put-without-a-second-look": Mutant(
         "table.rs", {"let entry = match self.find(now, key) {": "let entry = match None {"}
     ),
+    "no-second-look-after-claim": Mutant("table.rs", {SECOND_LOOK: "if false {"}),
 }
 
 
