@@ -79,7 +79,7 @@ self.pause.update(|_| Next::Store(pause & !CHANGING, ()))"""
 LONGER = "let longer = pause & CHANGING | until;"
 LONGER_ALONE = "let (pause, longer) = (pause & TIME_MAX, until);"
 
-SECOND_LOOK = "if self.idle_at(upstream, uses, now).is_none_or(|at| at > now) {"
+SECOND_LOOK = "if self.idle_at(upstream, slot, uses).is_none_or(|at| at > now) {"
 
 MUTANTS = {
     "exchange-by-store": Mutant("sync.rs", {HEAD + EXCHANGE: HEAD + STORE}),

@@ -199,8 +199,8 @@ impl<const BUCKETS: usize> CircuitBreaker<BUCKETS> {
         }
     }
 
-    /// Whether, as things stand, it cannot but refuse whoever asks at `then`. A probe under way is no
-    /// such reason: it may be over by then.
+    /// Whether, as things stand, it cannot but refuse whoever asks at `then`. A probe under way is
+    /// no such reason: it may be over by then.
     pub(crate) fn refuses_at(&self, then: Instant) -> Option<CircuitOpen> {
         let fields = Fields::unpacked(self.word.load());
         match (fields.mode, fields.phase) {
