@@ -261,7 +261,25 @@ impl<const BUCKETS: usize> CircuitBreaker<BUCKETS> {
         if is_success && word::is_at_rest(self.word.load(), generation) {
             return None;
         }
-        self.report_change(now, generation, ending, sample())
+        self.report_outcome(now, generation, ending, sample())
+    }
+
+    #[inline(never)]
+    fn report_outcome(
+        &self,
+        now: Instant,
+        generation: u16,
+        ending: Ending,
+        sample: u64,
+    ) -> Option<BreakerChange> {
+        let rule = self.terms.rule;
+        let is_all = BUCKETS == 0
+            && self.word.update(|word| match word::noted(word, generation, rule, ending) {
+                Some(new) if new == word => Next::Keep(true),
+                Some(new) => Next::Store(new, true),
+                None => Next::Keep(false),
+            });
+        if is_all { None } else { self.report_change(now, generation, ending, sample) }
     }
 
     #[cold]
@@ -277,7 +295,12 @@ impl<const BUCKETS: usize> CircuitBreaker<BUCKETS> {
             return None;
         }
         let trips = match Fields::unpacked(word).phase {
-            Phase::Closed { .. } => self.too_many_failures(now, ending),
+            Phase::Closed { .. } if BUCKETS > 0 => {
+                if !self.too_many_failures(now, ending) {
+                    return None;
+                }
+                true
+            }
             Phase::HalfOpen { .. } if ending == Ending::Success => {
                 // Before the word says closed, so that nobody sees it closed since long ago.
                 let up = millis_up(now);
@@ -285,7 +308,7 @@ impl<const BUCKETS: usize> CircuitBreaker<BUCKETS> {
                     .update(|at| if at < up { Next::Store(up, ()) } else { Next::Keep(()) });
                 false
             }
-            Phase::HalfOpen { .. } | Phase::Open { .. } => false,
+            _ => false,
         };
         let change = self.word.update(|word| {
             let terms = word::Terms {

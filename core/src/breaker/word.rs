@@ -116,6 +116,24 @@ pub(super) const fn admit(word: u64, now: u64, lease_end: u64) -> (Option<u64>, 
     }
 }
 
+/// The word of a closed breaker of that generation with one more outcome in it; `None` if there is
+/// more to the report than that.
+#[inline]
+pub(super) const fn noted(word: u64, generation: u16, rule: Rule, ending: Ending) -> Option<u64> {
+    let fields = Fields::unpacked(word);
+    let Phase::Closed { missing, outcomes } = fields.phase else { return None };
+    let is_deaf = matches!(fields.mode, Mode::Disabled) || matches!(ending, Ending::Neutral);
+    if fields.generation != generation || is_deaf {
+        return None;
+    }
+    match counted(rule, missing, outcomes, matches!(ending, Ending::Failure)) {
+        Counted::Trip => None,
+        Counted::Window { missing, outcomes } => {
+            Some(word >> STEP_SHIFT << STEP_SHIFT | closed_payload(missing, outcomes))
+        }
+    }
+}
+
 /// What a report needs to know beside the word.
 pub(super) struct Terms<S, O> {
     pub(super) rule: Rule,
@@ -270,12 +288,14 @@ const fn generation(word: u64) -> u16 {
     (word >> GENERATION_SHIFT) as u16 & GENERATION_MASK
 }
 
+const fn closed_payload(missing: u8, outcomes: u32) -> u64 {
+    (missing as u64) << MISSING_SHIFT | outcomes as u64
+}
+
 impl Fields {
     const fn packed(self) -> u64 {
         let (phase, payload) = match self.phase {
-            Phase::Closed { missing, outcomes } => {
-                (0, (missing as u64) << MISSING_SHIFT | outcomes as u64)
-            }
+            Phase::Closed { missing, outcomes } => (0, closed_payload(missing, outcomes)),
             Phase::Open { end } => (1, end),
             Phase::HalfOpen { lease, successes } => {
                 (2, (successes as u64) << SUCCESSES_SHIFT | lease)
