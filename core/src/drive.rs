@@ -138,7 +138,7 @@ pub async fn run<'a, const BUCKETS: usize, O, T, E, F: Future<Output = O>>(
     loop {
         if place.is_none() && call.wants_permit(now) {
             let deadline = call.deadline().unwrap_or(Instant::MAX);
-            place = before(queue.join(), timer.sleep_until(deadline)).await;
+            place = before(pin!(queue.join()), pin!(timer.sleep_until(deadline))).await;
             now = timer.now();
         }
         let step = call.poll(now, &mut random);
@@ -147,10 +147,11 @@ pub async fn run<'a, const BUCKETS: usize, O, T, E, F: Future<Output = O>>(
         }
         match step {
             Step::Attempt(attempt) => {
-                let timeout = timer.sleep_until(ends_at(now, attempt));
-                let work = watched(&mut call, timer, || operation(attempt));
-                let running = running(&mut call, timer, work);
-                let returned = before(running, timeout).await;
+                let returned = {
+                    let timeout = pin!(timer.sleep_until(ends_at(now, attempt)));
+                    let work = pin!(watched(&mut call, timer, || operation(attempt)));
+                    before(running(&mut call, timer, work), timeout).await
+                };
                 now = timer.now();
                 match returned.map(&mut classify) {
                     Some(Ok(value)) => {
@@ -169,7 +170,7 @@ pub async fn run<'a, const BUCKETS: usize, O, T, E, F: Future<Output = O>>(
                 now = timer.now();
             }
             Step::Throttled { until } => {
-                before(queue.changed(), timer.sleep_until(until)).await;
+                before(pin!(queue.changed()), pin!(timer.sleep_until(until))).await;
                 now = timer.now();
             }
             // Only a call that was over before it began.
@@ -247,16 +248,6 @@ fn ends_at(now: Instant, attempt: Attempt) -> Instant {
     attempt.timeout.map_or(Instant::MAX, |timeout| now.saturating_add(timeout))
 }
 
-/// What `work` gives, each poll of it [`watched`].
-async fn running<T, const BUCKETS: usize>(
-    call: &mut Call<'_, BUCKETS>,
-    clock: &impl Clock,
-    work: impl Future<Output = T>,
-) -> T {
-    let mut work = pin!(work);
-    poll_fn(|context| watched(call, clock, || work.as_mut().poll(context))).await
-}
-
 /// What `work` gives. Should it panic, the attempt has failed when it does: a panic speaks against
 /// the service as an error does, unlike being cancelled.
 fn watched<'c, 'a, C: Clock, T, const BUCKETS: usize>(
@@ -284,12 +275,23 @@ fn watched<'c, 'a, C: Clock, T, const BUCKETS: usize>(
     returned
 }
 
-/// What `work` gives, unless `limit` completes first.
-async fn before<T>(work: impl Future<Output = T>, limit: impl Future<Output = ()>) -> Option<T> {
-    let (mut work, mut limit) = (pin!(work), pin!(limit));
-    poll_fn(|context| match work.as_mut().poll(context) {
+/// What `work` gives, each poll of it [`watched`].
+fn running<T, const BUCKETS: usize>(
+    call: &mut Call<'_, BUCKETS>,
+    clock: &impl Clock,
+    mut work: impl Future<Output = T> + Unpin,
+) -> impl Future<Output = T> + Unpin {
+    poll_fn(move |context| watched(call, clock, || pin!(&mut work).poll(context)))
+}
+
+/// What `work` gives, unless `limit` completes first. Both are pinned by the caller: a future that
+/// is handed from one `async fn` to another is kept in each.
+fn before<T>(
+    mut work: impl Future<Output = T> + Unpin,
+    mut limit: impl Future<Output = ()> + Unpin,
+) -> impl Future<Output = Option<T>> {
+    poll_fn(move |context| match pin!(&mut work).poll(context) {
         Poll::Ready(value) => Poll::Ready(Some(value)),
-        Poll::Pending => limit.as_mut().poll(context).map(|()| None),
+        Poll::Pending => pin!(&mut limit).poll(context).map(|()| None),
     })
-    .await
 }
