@@ -238,8 +238,10 @@ impl Backoff {
                 }
             }
         };
-        let up = self.min.saturating_sub(low);
-        (low + up, min(high.saturating_add(up), self.max))
+        if low >= self.min {
+            return (low, high); // At most `max` by the cap.
+        }
+        (self.min, min(high.saturating_add(self.min - low), self.max))
     }
 
     const fn envelope_nanos(&self, retry: u32) -> u64 {
@@ -279,9 +281,11 @@ impl<R: FnMut() -> u64> Iterator for Delays<R> {
 /// Multiply-and-shift instead of a remainder: no division, and each value is hit by within one
 /// part in 2⁶⁴ as many samples as any other.
 pub(crate) const fn draw(low: u64, high: u64, sample: u64) -> u64 {
-    let width = high.saturating_sub(low) as u128 + 1;
-    // width <= 2^64 and sample < 2^64, so the product fits and its high half is <= high - low.
-    low + low_half((width * sample as u128) >> 64)
+    match high.saturating_sub(low).checked_add(1) {
+        // sample < 2^64, so the product's high half is below the count.
+        Some(count) => low + low_half((count as u128 * sample as u128) >> 64),
+        None => sample, // Anything goes.
+    }
 }
 
 const fn min(a: u64, b: u64) -> u64 {

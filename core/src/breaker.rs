@@ -15,6 +15,7 @@ use core::time::Duration;
 pub use self::config::BreakerConfig;
 use self::config::Terms;
 pub use self::permit::Permit;
+use self::permit::Role;
 pub use self::word::Mode;
 use self::word::{Admission, Ending, Fields, Phase, Rule};
 use crate::sync::{Next, Word};
@@ -129,7 +130,7 @@ impl<const BUCKETS: usize> CircuitBreaker<BUCKETS> {
     #[cfg(not(loom))]
     const fn new(terms: Terms) -> Self {
         Self {
-            word: Word::new(word::CLOSED),
+            word: Word::new(word::closed(terms.rule)),
             recovered_at: Word::new(0),
             terms,
             buckets: [const { Word::new(0) }; BUCKETS],
@@ -139,7 +140,7 @@ impl<const BUCKETS: usize> CircuitBreaker<BUCKETS> {
     #[cfg(loom)]
     fn new(terms: Terms) -> Self {
         Self {
-            word: Word::new(word::CLOSED),
+            word: Word::new(word::closed(terms.rule)),
             recovered_at: Word::new(0),
             terms,
             buckets: core::array::from_fn(|_| Word::new(0)),
@@ -175,10 +176,12 @@ impl<const BUCKETS: usize> CircuitBreaker<BUCKETS> {
         now: Instant,
         patience: impl FnOnce() -> u64,
     ) -> Result<Permit<'_, BUCKETS>, CircuitOpen> {
-        match word::healthy(self.word.load()) {
-            Some(generation) => Ok(Permit::call(self, now, generation)),
-            None => self.try_acquire_unhealthy(now, patience()),
-        }
+        let word = self.word.load();
+        let (generation, role) = match word::healthy(word) {
+            Some(generation) => (generation, Role::Call),
+            None => self.admit(word, now, patience)?,
+        };
+        Ok(Permit::new(self, now, generation, role))
     }
 
     /// Whether [`try_acquire`](Self::try_acquire) would be refused; takes nothing.
@@ -188,19 +191,11 @@ impl<const BUCKETS: usize> CircuitBreaker<BUCKETS> {
     #[inline]
     pub fn peek(&self, now: Instant) -> Result<(), CircuitOpen> {
         let word = self.word.load();
-        if word::healthy(word).is_some() {
-            return Ok(());
-        }
-        match word::admit(word, millis_down(now), 0).1 {
-            Admission::Refused { retry_at } if word::mode(word) != Mode::Shadow => {
-                Err(refused(word, retry_at))
-            }
-            _ => Ok(()),
-        }
+        if word::healthy(word).is_some() { Ok(()) } else { peek_unhealthy(word, now) }
     }
 
-    /// Whether, as things stand, it cannot but refuse whoever asks at `then`. A probe under way is no
-    /// such reason: it may be over by then.
+    /// Whether, as things stand, it cannot but refuse whoever asks at `then`. A probe under way is
+    /// no such reason: it may be over by then.
     pub(crate) fn refuses_at(&self, then: Instant) -> Option<CircuitOpen> {
         let fields = Fields::unpacked(self.word.load());
         match (fields.mode, fields.phase) {
@@ -249,25 +244,37 @@ impl<const BUCKETS: usize> CircuitBreaker<BUCKETS> {
     /// Runs it in `mode` from now on, closed and with nothing counted; calls under way no longer
     /// count.
     pub fn set_mode(&self, mode: Mode) {
-        self.word.update(|word| Next::Store(word::switched(word, mode), ()));
+        self.word.update(|word| Next::Store(word::switched(word, mode, self.terms.rule), ()));
         window::clear(&self.buckets);
     }
 
-    #[cold]
-    fn try_acquire_unhealthy(
+    /// Admits a call to a breaker that is not healthy.
+    #[inline]
+    fn admit(
         &self,
+        word: u64,
         now: Instant,
-        patience: u64,
-    ) -> Result<Permit<'_, BUCKETS>, CircuitOpen> {
+        patience: impl FnOnce() -> u64,
+    ) -> Result<(u16, Role), CircuitOpen> {
+        match word::open_end(word).map(instant) {
+            Some(until) if now < until => {
+                Err(CircuitOpen { retry_at: Some(until), is_probing: false })
+            }
+            _ => self.admit_unhealthy(now, patience()),
+        }
+    }
+
+    #[cold]
+    fn admit_unhealthy(&self, now: Instant, patience: u64) -> Result<(u16, Role), CircuitOpen> {
         let lease_end = later(millis_up(now), u64::from(self.terms.lease).saturating_add(patience));
         let (admission, word) = self.word.update(|word| {
             let (new, admission) = word::admit(word, millis_down(now), lease_end);
             stored(new, (admission, word))
         });
         match (admission, word::mode(word)) {
-            (Admission::Call { generation }, _) => Ok(Permit::call(self, now, generation)),
-            (Admission::Probe { generation }, _) => Ok(Permit::probe(self, now, generation)),
-            (Admission::Refused { .. }, Mode::Shadow) => Ok(Permit::shadow(self, now)),
+            (Admission::Call { generation }, _) => Ok((generation, Role::Call)),
+            (Admission::Probe { generation }, _) => Ok((generation, Role::Probe)),
+            (Admission::Refused { .. }, Mode::Shadow) => Ok((0, Role::Shadow)),
             (Admission::Refused { retry_at }, _) => Err(refused(word, retry_at)),
         }
     }
@@ -280,12 +287,29 @@ impl<const BUCKETS: usize> CircuitBreaker<BUCKETS> {
         ending: Ending,
         sample: impl FnOnce() -> u64,
     ) -> Option<BreakerChange> {
-        let word = self.word.load();
-        let is_stale = !word::counts(word, generation);
-        if is_stale || BUCKETS == 0 && word::is_untouched(word, self.terms.rule, ending) {
+        let is_success = BUCKETS == 0 && ending == Ending::Success;
+        if is_success && word::is_at_rest(self.word.load(), generation) {
             return None;
         }
-        self.report_change(now, generation, ending, sample())
+        self.report_outcome(now, generation, ending, sample())
+    }
+
+    #[inline(never)]
+    fn report_outcome(
+        &self,
+        now: Instant,
+        generation: u16,
+        ending: Ending,
+        sample: u64,
+    ) -> Option<BreakerChange> {
+        let rule = self.terms.rule;
+        let is_all = BUCKETS == 0
+            && self.word.update(|word| match word::noted(word, generation, rule, ending) {
+                Some(new) if new == word => Next::Keep(true),
+                Some(new) => Next::Store(new, true),
+                None => Next::Keep(false),
+            });
+        if is_all { None } else { self.report_change(now, generation, ending, sample) }
     }
 
     #[cold]
@@ -296,25 +320,35 @@ impl<const BUCKETS: usize> CircuitBreaker<BUCKETS> {
         ending: Ending,
         sample: u64,
     ) -> Option<BreakerChange> {
-        let (down, up) = (millis_down(now), millis_up(now));
-        let fields = Fields::unpacked(self.word.load());
-        let trips = match fields.phase {
-            Phase::Closed { .. } => self.too_many_failures(down, ending),
+        let word = self.word.load();
+        if !word::counts(word, generation) {
+            return None;
+        }
+        let trips = match Fields::unpacked(word).phase {
+            Phase::Closed { .. } if BUCKETS > 0 => {
+                if !self.too_many_failures(now, ending) {
+                    return None;
+                }
+                true
+            }
             Phase::HalfOpen { .. } if ending == Ending::Success => {
                 // Before the word says closed, so that nobody sees it closed since long ago.
+                let up = millis_up(now);
                 self.recovered_at
                     .update(|at| if at < up { Next::Store(up, ()) } else { Next::Keep(()) });
                 false
             }
-            Phase::HalfOpen { .. } | Phase::Open { .. } => false,
+            _ => false,
         };
         let change = self.word.update(|word| {
-            let stable_at = later(self.recovered_at.load(), self.terms.stable_period());
             let terms = word::Terms {
                 rule: self.terms.rule,
                 probes: self.terms.probes,
-                is_stable: stable_at <= down,
-                opens_until: |step| later(up, self.terms.open_period(step, sample)),
+                is_stable: || {
+                    let stable_at = later(self.recovered_at.load(), self.terms.stable_period());
+                    stable_at <= millis_down(now)
+                },
+                opens_until: |step| later(millis_up(now), self.terms.open_period(step, sample)),
             };
             let new = if trips {
                 word::trip(word, generation, terms)
@@ -331,17 +365,27 @@ impl<const BUCKETS: usize> CircuitBreaker<BUCKETS> {
     }
 
     /// Counts an outcome over time; whether there are too many failures now.
-    fn too_many_failures(&self, now: u64, ending: Ending) -> bool {
+    fn too_many_failures(&self, now: Instant, ending: Ending) -> bool {
         let (Rule::OverTime { least, period, ppm }, false) =
             (self.terms.rule, ending == Ending::Neutral)
         else {
             return false;
         };
-        let number = window::number(now, period);
+        let number = window::number(millis_down(now), period);
         window::count(&self.buckets, number, ending == Ending::Failure);
         let (calls, failures) = window::totals(&self.buckets, number);
         // OK: at most `BUCKETS` times 2^16 calls.
         calls >= u64::from(least) && failures * 1_000_000 > u64::from(ppm) * calls
+    }
+}
+
+#[cold]
+fn peek_unhealthy(word: u64, now: Instant) -> Result<(), CircuitOpen> {
+    match word::admit(word, millis_down(now), 0).1 {
+        Admission::Refused { retry_at } if word::mode(word) != Mode::Shadow => {
+            Err(refused(word, retry_at))
+        }
+        _ => Ok(()),
     }
 }
 

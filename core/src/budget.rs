@@ -209,8 +209,10 @@ impl RetryBudget {
         let full = self.terms.full();
         self.word.update(|word| {
             let level = word & LEVEL_MAX;
-            let more = full.min(level + share); // OK: both below 2^36.
-            if more == level { Next::Keep(()) } else { Next::Store(word - level + more, ()) }
+            if level >= full || share == 0 {
+                return Next::Keep(());
+            }
+            Next::Store(word + share.min(full - level), ()) // OK: it stays in the level.
         });
     }
 

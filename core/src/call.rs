@@ -143,18 +143,25 @@ impl<const BUCKETS: usize> Call<'_, BUCKETS> {
     #[inline]
     pub fn poll(&mut self, now: Instant, sample: impl FnOnce() -> u64) -> Step {
         match self.state {
+            // What every call begins with.
+            State::Ready { not_before, .. } if not_before <= now => self.start(now),
+            state => self.poll_state(state, now, sample),
+        }
+    }
+
+    #[cold]
+    fn poll_state(&mut self, state: State, now: Instant, sample: impl FnOnce() -> u64) -> Step {
+        match state {
             State::Done => Step::Done,
             State::Failed { hint, class, sent, at } => {
                 // Not before the failure, should the clock have stepped back.
                 self.decide(now.max(at), Failure { class, hint, sent }, sample)
             }
             State::InFlight => Step::Attempt(self.attempt(now)),
-            State::Ready { not_before, source }
-                if now < not_before && !self.is_past_deadline(now) =>
-            {
-                Step::Backoff { until: not_before, source }
+            State::Ready { .. } if self.is_past_deadline(now) => {
+                self.stop(now, Stop::Deadline.into())
             }
-            State::Ready { .. } => self.start(now),
+            State::Ready { not_before: until, source } => Step::Backoff { until, source },
             State::Stopped { stop, .. } => Step::Stop(stop),
         }
     }
@@ -260,19 +267,8 @@ impl<const BUCKETS: usize> Call<'_, BUCKETS> {
         if let Some(Err(open)) = self.parts.breaker.map(|breaker| breaker.peek(now)) {
             return self.stop(now, Stopped::circuit_open(now, open));
         }
-        match self.toll().take(now) {
-            Ok(()) => {}
-            Err(Refusal::Never { burst }) => {
-                return self.stop(now, Stop::CostTooHigh { burst }.into());
-            }
-            Err(Refusal::NotYet { until }) if self.is_past_deadline(until) => {
-                let wait = until.saturating_duration_since(now);
-                return self.stop(now, Stopped::until(Stop::Deadline, Some(wait)));
-            }
-            Err(Refusal::NotYet { until }) => {
-                self.tell(now, Event::Throttled { until });
-                return Step::Throttled { until };
-            }
+        if let Err(refusal) = self.toll().take(now) {
+            return self.refused(now, refusal);
         }
         // Only now, so that no probe waits at the limiter.
         let timeout = || self.attempt(now).timeout;
@@ -309,6 +305,22 @@ impl<const BUCKETS: usize> Call<'_, BUCKETS> {
         }
     }
 
+    #[cold]
+    fn refused(&mut self, now: Instant, refusal: Refusal) -> Step {
+        match refusal {
+            Refusal::Never { burst } => self.stop(now, Stop::CostTooHigh { burst }.into()),
+            Refusal::NotYet { until } if self.is_past_deadline(until) => {
+                let wait = until.saturating_duration_since(now);
+                self.stop(now, Stopped::until(Stop::Deadline, Some(wait)))
+            }
+            Refusal::NotYet { until } => {
+                self.tell(now, Event::Throttled { until });
+                Step::Throttled { until }
+            }
+        }
+    }
+
+    #[inline]
     fn attempt(&self, now: Instant) -> Attempt {
         let left = self.deadline().map(|deadline| deadline.saturating_duration_since(now));
         let timeout = match (self.policy.attempt_timeout(), left) {
@@ -364,6 +376,7 @@ impl<const BUCKETS: usize> Call<'_, BUCKETS> {
         }
     }
 
+    #[cold]
     fn stop(&mut self, now: Instant, stopped: Stopped) -> Step {
         let Stopped { stop, retry_after } = stopped;
         self.state = State::Stopped { stop, retry_after };

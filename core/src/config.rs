@@ -21,8 +21,8 @@ pub enum ConfigError {
     AttemptTimeoutZero,
     /// The first delay is longer than the longest one.
     BaseAboveMax,
-    /// A rule over time needs a breaker with buckets, `CircuitBreaker<10>`, and every other rule one
-    /// without.
+    /// A rule over time needs a breaker with buckets, `CircuitBreaker<10>`, and every other rule
+    /// one without.
     BreakerBuckets,
     /// A breaker's rule can never trip it, or always does.
     BreakerRule,

@@ -3,7 +3,7 @@
 use core::error::Error;
 use core::fmt;
 use core::future::{Future, pending, poll_fn, ready};
-use core::pin::{Pin, pin};
+use core::pin::pin;
 use core::task::Poll;
 use core::time::Duration;
 
@@ -169,10 +169,11 @@ pub async fn run_until<'a, const BUCKETS: usize, O, T, E, F: Future<Output = O>>
         }
         if place.is_none() && call.wants_permit(now) {
             let deadline = call.deadline().unwrap_or(Instant::MAX);
-            let joined = before(queue.join(), timer.sleep_until(deadline));
-            let Some(joined) = unless(cancelled.as_mut(), joined).await else {
-                break Stop::Cancelled;
+            let joined = {
+                let (joined, late) = (pin!(queue.join()), pin!(timer.sleep_until(deadline)));
+                unless(cancelled.as_mut(), before(joined, late)).await
             };
+            let Some(joined) = joined else { break Stop::Cancelled };
             now = timer.now();
             match joined {
                 Some(Ok(head)) => place = Some(head),
@@ -188,10 +189,12 @@ pub async fn run_until<'a, const BUCKETS: usize, O, T, E, F: Future<Output = O>>
         };
         let woken = match step {
             Step::Attempt(attempt) => {
-                let timeout = timer.sleep_until(ends_at(now, attempt));
-                let work = watched(&mut call, timer, || operation(attempt));
-                let running = running(&mut call, timer, work);
-                let returned = unless(cancelled.as_mut(), before(running, timeout)).await;
+                let returned = {
+                    let timeout = pin!(timer.sleep_until(ends_at(now, attempt)));
+                    let work = pin!(watched(&mut call, timer, || operation(attempt)));
+                    let work = before(running(&mut call, timer, work), timeout);
+                    unless(cancelled.as_mut(), work).await
+                };
                 now = timer.now();
                 match returned.map(|returned| returned.map(&mut classify)) {
                     Some(Some(Ok(value))) => {
@@ -211,12 +214,12 @@ pub async fn run_until<'a, const BUCKETS: usize, O, T, E, F: Future<Output = O>>
                 }
             }
             Step::Backoff { until, .. } => {
-                unless(cancelled.as_mut(), timer.sleep_until(until)).await
+                unless(cancelled.as_mut(), pin!(timer.sleep_until(until))).await
             }
             Step::Throttled { .. } if had_place && place.is_none() => Some(()), // Joins again.
             Step::Throttled { until } => {
-                let changed = before(queue.changed(), timer.sleep_until(until));
-                unless(cancelled.as_mut(), changed).await.map(|_| ())
+                let (changed, timeout) = (pin!(queue.changed()), pin!(timer.sleep_until(until)));
+                unless(cancelled.as_mut(), before(changed, timeout)).await.map(|_| ())
             }
             // Only a call that was over before it began.
             Step::Done => break Stop::Attempts,
@@ -299,16 +302,6 @@ fn ends_at(now: Instant, attempt: Attempt) -> Instant {
     attempt.timeout.map_or(Instant::MAX, |timeout| now.saturating_add(timeout))
 }
 
-/// What `work` gives, each poll of it [`watched`].
-async fn running<T, const BUCKETS: usize>(
-    call: &mut Call<'_, BUCKETS>,
-    clock: &impl Clock,
-    work: impl Future<Output = T>,
-) -> T {
-    let mut work = pin!(work);
-    poll_fn(|context| watched(call, clock, || work.as_mut().poll(context))).await
-}
-
 /// What `work` gives. Should it panic, the attempt has failed when it does: a panic speaks against
 /// the service as an error does, unlike being cancelled.
 fn watched<'c, 'a, C: Clock, T, const BUCKETS: usize>(
@@ -336,25 +329,34 @@ fn watched<'c, 'a, C: Clock, T, const BUCKETS: usize>(
     returned
 }
 
-/// What `work` gives, unless `cancelled` completes first, or in the same poll.
-async fn unless<T>(
-    cancelled: Pin<&mut impl Future<Output = ()>>,
-    work: impl Future<Output = T>,
-) -> Option<T> {
-    let (mut cancelled, mut work) = (cancelled, pin!(work));
-    poll_fn(|context| match cancelled.as_mut().poll(context) {
+/// What `work` gives, each poll of it [`watched`].
+fn running<T, const BUCKETS: usize>(
+    call: &mut Call<'_, BUCKETS>,
+    clock: &impl Clock,
+    mut work: impl Future<Output = T> + Unpin,
+) -> impl Future<Output = T> + Unpin {
+    poll_fn(move |context| watched(call, clock, || pin!(&mut work).poll(context)))
+}
+
+/// What `work` gives, unless `cancelled` completes first, or in the same poll. All of these are
+/// pinned by the caller: a future that is handed from one `async fn` to another is kept in each.
+fn unless<T>(
+    mut cancelled: impl Future<Output = ()> + Unpin,
+    mut work: impl Future<Output = T> + Unpin,
+) -> impl Future<Output = Option<T>> {
+    poll_fn(move |context| match pin!(&mut cancelled).poll(context) {
         Poll::Ready(()) => Poll::Ready(None),
-        Poll::Pending => work.as_mut().poll(context).map(Some),
+        Poll::Pending => pin!(&mut work).poll(context).map(Some),
     })
-    .await
 }
 
 /// What `work` gives, unless `limit` completes first.
-async fn before<T>(work: impl Future<Output = T>, limit: impl Future<Output = ()>) -> Option<T> {
-    let (mut work, mut limit) = (pin!(work), pin!(limit));
-    poll_fn(|context| match work.as_mut().poll(context) {
+fn before<T>(
+    mut work: impl Future<Output = T> + Unpin,
+    mut limit: impl Future<Output = ()> + Unpin,
+) -> impl Future<Output = Option<T>> + Unpin {
+    poll_fn(move |context| match pin!(&mut work).poll(context) {
         Poll::Ready(value) => Poll::Ready(Some(value)),
-        Poll::Pending => limit.as_mut().poll(context).map(|()| None),
+        Poll::Pending => pin!(&mut limit).poll(context).map(|()| None),
     })
-    .await
 }

@@ -12,9 +12,10 @@
 //!                                            (idle, the least recently used)
 //! ```
 //!
-//! Whoever looks a key up pins the slot and then looks at the key again; whoever changes a slot makes
-//! it vacant first, which a pinned one does not become. Changes are made one at a time, or one key
-//! could get two slots. Nobody waits for a change under way: an interrupt could wait for ever.
+//! Whoever looks a key up pins the slot and then looks at the key again; whoever changes a slot
+//! makes it vacant first, which a pinned one does not become. Changes are made one at a time, or
+//! one key could get two slots. Nobody waits for a change under way: an interrupt could wait for
+//! ever.
 
 use core::error::Error;
 use core::fmt;
@@ -93,11 +94,11 @@ pub struct UpstreamTable<const N: usize, const BUCKETS: usize = 0> {
 /// Why there is no entry for a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NoEntry {
-    /// Another key is being put in by another thread, or by the code that was interrupted: ask again
-    /// when that has had time to run.
+    /// Another key is being put in by another thread, or by the code that was interrupted: ask
+    /// again when that has had time to run.
     Busy,
-    /// All are in use or not idle yet. Refuse the call, or make it through an upstream that all such
-    /// keys share.
+    /// All are in use or not idle yet. Refuse the call, or make it through an upstream that all
+    /// such keys share.
     Full {
         /// When the first of those that are not held will be idle, if nobody asks for it; `None` if
         /// that is not known.
@@ -167,8 +168,8 @@ impl<const N: usize, const BUCKETS: usize> UpstreamTable<N, BUCKETS> {
     /// The same table, a key being idle only when nobody has asked for it for so long. Defaults to
     /// 60 s.
     ///
-    /// Counted from when it was last asked for, not from when the entry was dropped. A budget that is
-    /// used up is whole again when its key is forgotten.
+    /// Counted from when it was last asked for, not from when the entry was dropped. A budget that
+    /// is used up is whole again when its key is forgotten.
     #[must_use]
     pub const fn with_idle_after(mut self, idle_after: Duration) -> Self {
         self.idle_after = idle_after;
@@ -303,8 +304,8 @@ impl Slot {
         Self { key: Word::new(0), uses: Word::new(VACANT * USER), began: Word::new(0) }
     }
 
-    /// Counts one entry more, handed out at `now` (ms); not if it is vacant, or so many are held that
-    /// they cannot be counted.
+    /// Counts one entry more, handed out at `now` (ms); not if it is vacant, or so many are held
+    /// that they cannot be counted.
     fn pin(&self, now: u64) -> bool {
         self.uses.update(|uses| {
             if uses / USER >= VACANT - 1 {

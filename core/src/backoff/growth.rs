@@ -3,6 +3,7 @@
 use crate::ratio::{Ratio, low_half};
 
 /// `base · factorᵉˣᵖᵒⁿᵉⁿᵗ`, rounded up, at most `u64::MAX`.
+#[inline]
 pub(super) const fn grow(base: u64, factor: Ratio, exponent: u32) -> u64 {
     const DOUBLE: u32 = 2 * Ratio::ONE.as_ppm();
     const SAME: u32 = Ratio::ONE.as_ppm();
@@ -13,8 +14,13 @@ pub(super) const fn grow(base: u64, factor: Ratio, exponent: u32) -> u64 {
         SAME => base,
         DOUBLE if exponent <= base.leading_zeros() => base << exponent,
         DOUBLE => u64::MAX,
-        _ => Power::of(factor, exponent).times(base),
+        _ => grow_by_any(base, factor, exponent),
     }
+}
+
+#[inline(never)]
+const fn grow_by_any(base: u64, factor: Ratio, exponent: u32) -> u64 {
+    Power::of(factor, exponent).times(base)
 }
 
 /// A number of at least 1 as `mantissa · 2^exponent`, the mantissa's top bit set.

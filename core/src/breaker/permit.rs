@@ -1,9 +1,7 @@
 //! The right to make one call, and the duty to say how it ended.
 
-use core::time::Duration;
-
 use super::word::Ending;
-use super::{BreakerChange, CircuitBreaker};
+use super::{BreakerChange, CircuitBreaker, NANOS};
 use crate::time::Instant;
 
 /// The right to make one call; reports how it ended.
@@ -20,35 +18,22 @@ pub struct Permit<'a, const BUCKETS: usize = 0> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Role {
+pub(super) enum Role {
     Call,
     Probe,
     /// Admitted although the verdict was no: reports nothing.
     Shadow,
-    /// Has reported.
-    Spent,
 }
 
 impl<'a, const BUCKETS: usize> Permit<'a, BUCKETS> {
     #[inline]
-    pub(super) const fn call(
+    pub(super) const fn new(
         breaker: &'a CircuitBreaker<BUCKETS>,
         now: Instant,
         generation: u16,
+        role: Role,
     ) -> Self {
-        Self { breaker, admitted_at: now, generation, role: Role::Call }
-    }
-
-    pub(super) const fn probe(
-        breaker: &'a CircuitBreaker<BUCKETS>,
-        now: Instant,
-        generation: u16,
-    ) -> Self {
-        Self { breaker, admitted_at: now, generation, role: Role::Probe }
-    }
-
-    pub(super) const fn shadow(breaker: &'a CircuitBreaker<BUCKETS>, now: Instant) -> Self {
-        Self { breaker, admitted_at: now, generation: 0, role: Role::Shadow }
+        Self { breaker, admitted_at: now, generation, role }
     }
 
     /// Whether this is the one call that finds out if the service is back.
@@ -78,9 +63,8 @@ impl<'a, const BUCKETS: usize> Permit<'a, BUCKETS> {
     #[inline]
     pub fn success(self, now: Instant, sample: impl FnOnce() -> u64) -> Option<BreakerChange> {
         let slow = self.breaker.terms.slow;
-        let is_slow = slow < u32::MAX
-            && now.saturating_duration_since(self.admitted_at)
-                > Duration::from_millis(u64::from(slow));
+        let taken = now.as_nanos().saturating_sub(self.admitted_at.as_nanos());
+        let is_slow = slow < u32::MAX && taken > u64::from(slow) * NANOS; // OK: below 2^52.
         self.report(now, if is_slow { Ending::Failure } else { Ending::Success }, sample)
     }
 
@@ -92,16 +76,14 @@ impl<'a, const BUCKETS: usize> Permit<'a, BUCKETS> {
 
     #[inline]
     fn report(
-        mut self,
+        self,
         now: Instant,
         ending: Ending,
         sample: impl FnOnce() -> u64,
     ) -> Option<BreakerChange> {
-        let role = core::mem::replace(&mut self.role, Role::Spent);
-        if role == Role::Shadow {
-            return None;
-        }
-        self.breaker.report(now, self.generation, ending, sample)
+        let Self { breaker, generation, role, .. } = self;
+        core::mem::forget(self); // It reports once.
+        if role == Role::Shadow { None } else { breaker.report(now, generation, ending, sample) }
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!            63..62  61..60  59..50      49..46  45..42     41..0
-//! closed       0     mode    generation  step    -          37..32 filled | 31..0 outcomes or run
+//! closed       0     mode    generation  step    0          37..32 missing | 31..0 outcomes or run
 //! open         1     mode    generation  step    -          end (ms)
 //! half-open    2     mode    generation  step    successes  end of the probe's lease (ms), 0: free
 //!
@@ -17,6 +17,9 @@
 //! generation that it was admitted in, and a report from another generation changes nothing: late
 //! results from before a trip are ignored, and so is a probe whose place another has taken. It
 //! wraps after 1024 moves, each of which takes an open period or a probe.
+//!
+//! `missing` says how many outcomes the window of a rate still lacks, so that a closed breaker to
+//! which another success makes no difference holds zero there, whatever its rule.
 //!
 //! `step` says how often the open period has grown: in `closed` the one a next trip would use.
 
@@ -47,6 +50,14 @@ pub(super) enum Rule {
     Rate { window: u8, least: u8, ppm: u32 },
 }
 
+impl Rule {
+    /// What a closed breaker has counted when it has counted nothing.
+    const fn nothing(self) -> Phase {
+        let missing = if let Self::Rate { window, .. } = self { window } else { 0 };
+        Phase::Closed { missing, outcomes: 0 }
+    }
+}
+
 /// How a call or a probe ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
@@ -70,18 +81,20 @@ pub(super) enum Admission {
 pub(super) const TIME_MAX: u64 = (1 << 42) - 1;
 
 /// A new breaker: closed, nothing counted.
-pub(super) const CLOSED: u64 = Fields {
-    phase: Phase::Closed { filled: 0, outcomes: 0 },
-    mode: Mode::Normal,
-    generation: 0,
-    step: 0,
+pub(super) const fn closed(rule: Rule) -> u64 {
+    Fields { phase: rule.nothing(), mode: Mode::Normal, generation: 0, step: 0 }.packed()
 }
-.packed();
 
 /// The generation of a breaker that is closed and decides for itself: the common case, in one look.
 #[inline]
 pub(super) const fn healthy(word: u64) -> Option<u16> {
     if word >> MODE_SHIFT == 0 { Some(generation(word)) } else { None }
+}
+
+/// The end (ms) of the open period that a breaker which decides for itself is in.
+#[inline]
+pub(super) const fn open_end(word: u64) -> Option<u64> {
+    if word >> MODE_SHIFT == 1 << (PHASE_SHIFT - MODE_SHIFT) { Some(word & TIME_MAX) } else { None }
 }
 
 /// Asks to call at `now`; a probe would hold the slot until `lease_end` (both ms).
@@ -103,24 +116,42 @@ pub(super) const fn admit(word: u64, now: u64, lease_end: u64) -> (Option<u64>, 
     }
 }
 
+/// The word of a closed breaker of that generation with one more outcome in it; `None` if there is
+/// more to the report than that.
+#[inline]
+pub(super) const fn noted(word: u64, generation: u16, rule: Rule, ending: Ending) -> Option<u64> {
+    let fields = Fields::unpacked(word);
+    let Phase::Closed { missing, outcomes } = fields.phase else { return None };
+    let is_deaf = matches!(fields.mode, Mode::Disabled) || matches!(ending, Ending::Neutral);
+    if fields.generation != generation || is_deaf {
+        return None;
+    }
+    match counted(rule, missing, outcomes, matches!(ending, Ending::Failure)) {
+        Counted::Trip => None,
+        Counted::Window { missing, outcomes } => {
+            Some(word >> STEP_SHIFT << STEP_SHIFT | closed_payload(missing, outcomes))
+        }
+    }
+}
+
 /// What a report needs to know beside the word.
-pub(super) struct Terms<O> {
+pub(super) struct Terms<S, O> {
     pub(super) rule: Rule,
     /// Successful probes in a row that close the breaker.
     pub(super) probes: u8,
     /// Whether it has been closed long enough for the open period to start from its base again.
-    pub(super) is_stable: bool,
+    pub(super) is_stable: S,
     /// The end (ms) of an open period that has grown so often.
     pub(super) opens_until: O,
 }
 
 /// Reports how a call admitted in `generation` ended; the new word if it changes.
 #[inline]
-pub(super) fn report<O: FnOnce(u8) -> u64>(
+pub(super) fn report<S: FnOnce() -> bool, O: FnOnce(u8) -> u64>(
     word: u64,
     generation: u16,
     ending: Ending,
-    terms: Terms<O>,
+    terms: Terms<S, O>,
 ) -> Option<u64> {
     let fields = Fields::unpacked(word);
     if fields.generation != generation || fields.mode == Mode::Disabled {
@@ -128,11 +159,11 @@ pub(super) fn report<O: FnOnce(u8) -> u64>(
     }
     match (fields.phase, ending) {
         (Phase::Open { .. }, _) | (Phase::Closed { .. }, Ending::Neutral) => None,
-        (Phase::Closed { filled, outcomes }, _) => {
-            match counted(terms.rule, filled, outcomes, matches!(ending, Ending::Failure)) {
+        (Phase::Closed { missing, outcomes }, _) => {
+            match counted(terms.rule, missing, outcomes, matches!(ending, Ending::Failure)) {
                 Counted::Trip => Some(fields.tripped(terms)),
-                Counted::Window { filled, outcomes } => {
-                    let phase = Phase::Closed { filled, outcomes };
+                Counted::Window { missing, outcomes } => {
+                    let phase = Phase::Closed { missing, outcomes };
                     changed(word, Fields { phase, ..fields }.packed())
                 }
             }
@@ -150,7 +181,7 @@ pub(super) fn report<O: FnOnce(u8) -> u64>(
             let next = if successes < terms.probes {
                 Fields { phase: Phase::HalfOpen { lease: 0, successes }, ..fields.moved() }
             } else {
-                let phase = Phase::Closed { filled: 0, outcomes: 0 };
+                let phase = terms.rule.nothing();
                 Fields { phase, step: fields.grown(), ..fields.moved() }
             };
             Some(next.packed())
@@ -160,10 +191,10 @@ pub(super) fn report<O: FnOnce(u8) -> u64>(
 
 /// Opens a closed breaker of that generation, whatever its word has counted; the new word if it
 /// changes.
-pub(super) fn trip<O: FnOnce(u8) -> u64>(
+pub(super) fn trip<S: FnOnce() -> bool, O: FnOnce(u8) -> u64>(
     word: u64,
     generation: u16,
-    terms: Terms<O>,
+    terms: Terms<S, O>,
 ) -> Option<u64> {
     let fields = Fields::unpacked(word);
     let closed = matches!(fields.phase, Phase::Closed { .. });
@@ -172,8 +203,8 @@ pub(super) fn trip<O: FnOnce(u8) -> u64>(
 }
 
 /// A breaker run in `mode` from now on, closed and with nothing counted.
-pub(super) const fn switched(word: u64, mode: Mode) -> u64 {
-    let phase = Phase::Closed { filled: 0, outcomes: 0 };
+pub(super) const fn switched(word: u64, mode: Mode, rule: Rule) -> u64 {
+    let phase = rule.nothing();
     Fields { phase, mode, step: 0, ..Fields::unpacked(word).moved() }.packed()
 }
 
@@ -188,20 +219,12 @@ pub(super) const fn counts(word: u64, of: u16) -> bool {
     generation(word) == of
 }
 
-/// Whether `ending` leaves a closed breaker as it is: the common case, in one look.
+/// Whether a success of a call admitted in `generation` leaves the breaker as it is: the common
+/// case, in one look.
 #[inline]
-pub(super) const fn is_untouched(word: u64, rule: Rule, ending: Ending) -> bool {
-    let is_closed = word >> PHASE_SHIFT == 0;
-    let payload = word & ((1 << SUCCESSES_SHIFT) - 1);
-    is_closed
-        && match (rule, ending) {
-            (_, Ending::Neutral) | (Rule::OverTime { .. }, _) => true,
-            (_, Ending::Failure) => false,
-            (Rule::Consecutive { .. }, Ending::Success) => payload == 0,
-            (Rule::Rate { window, .. }, Ending::Success) => {
-                payload == (window as u64) << FILLED_SHIFT
-            }
-        }
+pub(super) const fn is_at_rest(word: u64, generation: u16) -> bool {
+    const ANY: u64 = 3 << MODE_SHIFT | (NIBBLE as u64) << STEP_SHIFT;
+    word & !ANY == (generation as u64) << GENERATION_SHIFT
 }
 
 const fn changed(old: u64, new: u64) -> Option<u64> {
@@ -210,26 +233,27 @@ const fn changed(old: u64, new: u64) -> Option<u64> {
 
 enum Counted {
     Trip,
-    Window { filled: u8, outcomes: u32 },
+    Window { missing: u8, outcomes: u32 },
 }
 
 /// The window with one more outcome in it.
-const fn counted(rule: Rule, filled: u8, outcomes: u32, failed: bool) -> Counted {
+const fn counted(rule: Rule, missing: u8, outcomes: u32, failed: bool) -> Counted {
     match rule {
         Rule::Consecutive { failures } => {
             let run = if failed { outcomes.saturating_add(1) } else { 0 };
-            if run >= failures { Counted::Trip } else { Counted::Window { filled, outcomes: run } }
+            if run >= failures { Counted::Trip } else { Counted::Window { missing, outcomes: run } }
         }
-        Rule::OverTime { .. } => Counted::Window { filled, outcomes },
+        Rule::OverTime { .. } => Counted::Window { missing, outcomes },
         Rule::Rate { window, least, ppm } => {
             let mask = u32::MAX >> (32 - window as u32); // OK: window is 1 to 32.
             let outcomes = (outcomes << 1 | failed as u32) & mask;
-            let filled = if filled < window { filled + 1 } else { filled };
+            let missing = missing.saturating_sub(1);
+            let filled = window - missing; // OK: it starts as the window and falls.
             let failures = outcomes.count_ones() as u64;
             if filled >= least && failures * 1_000_000 >= ppm as u64 * filled as u64 {
                 Counted::Trip
             } else {
-                Counted::Window { filled, outcomes }
+                Counted::Window { missing, outcomes }
             }
         }
     }
@@ -245,7 +269,7 @@ pub(super) struct Fields {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    Closed { filled: u8, outcomes: u32 },
+    Closed { missing: u8, outcomes: u32 },
     HalfOpen { lease: u64, successes: u8 },
     Open { end: u64 },
 }
@@ -255,7 +279,7 @@ const MODE_SHIFT: u32 = 60;
 const GENERATION_SHIFT: u32 = 50;
 const STEP_SHIFT: u32 = 46;
 const SUCCESSES_SHIFT: u32 = 42;
-const FILLED_SHIFT: u32 = 32;
+const MISSING_SHIFT: u32 = 32;
 
 const GENERATION_MASK: u16 = (1 << 10) - 1;
 const NIBBLE: u8 = 0xf;
@@ -264,12 +288,14 @@ const fn generation(word: u64) -> u16 {
     (word >> GENERATION_SHIFT) as u16 & GENERATION_MASK
 }
 
+const fn closed_payload(missing: u8, outcomes: u32) -> u64 {
+    (missing as u64) << MISSING_SHIFT | outcomes as u64
+}
+
 impl Fields {
     const fn packed(self) -> u64 {
         let (phase, payload) = match self.phase {
-            Phase::Closed { filled, outcomes } => {
-                (0, (filled as u64) << FILLED_SHIFT | outcomes as u64)
-            }
+            Phase::Closed { missing, outcomes } => (0, closed_payload(missing, outcomes)),
             Phase::Open { end } => (1, end),
             Phase::HalfOpen { lease, successes } => {
                 (2, (successes as u64) << SUCCESSES_SHIFT | lease)
@@ -295,7 +321,8 @@ impl Fields {
     pub(super) const fn unpacked(word: u64) -> Self {
         let phase = match word >> PHASE_SHIFT {
             0 => {
-                Phase::Closed { filled: (word >> FILLED_SHIFT) as u8 & 0x3f, outcomes: word as u32 }
+                let missing = (word >> MISSING_SHIFT) as u8 & 0x3f;
+                Phase::Closed { missing, outcomes: word as u32 }
             }
             1 => Phase::Open { end: word & TIME_MAX },
             _ => Phase::HalfOpen {
@@ -324,8 +351,8 @@ impl Fields {
         (Some(probing.packed()), Admission::Probe { generation: probing.generation })
     }
 
-    fn tripped<O: FnOnce(u8) -> u64>(self, terms: Terms<O>) -> u64 {
-        let step = if terms.is_stable { 0 } else { self.step };
+    fn tripped<S: FnOnce() -> bool, O: FnOnce(u8) -> u64>(self, terms: Terms<S, O>) -> u64 {
+        let step = if (terms.is_stable)() { 0 } else { self.step };
         let phase = Phase::Open { end: (terms.opens_until)(step) };
         Self { phase, step, ..self.moved() }.packed()
     }

@@ -14,7 +14,7 @@ fn withdraw(budget: &RetryBudget, times: u32) -> u32 {
     (0..times).map(|_| u32::from(budget.withdraw(NOW).is_ok())).sum()
 }
 
-// Mutant: withdraw-by-store
+// Mutant: exchange-by-store
 #[test]
 fn retries_are_at_most_the_reserve_and_the_share_of_the_calls() {
     explore(|| {
@@ -36,7 +36,7 @@ fn retries_are_at_most_the_reserve_and_the_share_of_the_calls() {
     });
 }
 
-// Mutant: refund-by-store
+// Mutant: exchange-by-store
 #[test]
 fn what_is_put_back_can_be_taken_out_again() {
     explore(|| {

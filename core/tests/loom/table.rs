@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use holdoff::{NoEntry, Upstream, UpstreamTable};
+use holdoff::{Limiter, NoEntry, Quota, Rate, Upstream, UpstreamTable};
 use loom::sync::Arc;
 use loom::thread;
 
@@ -33,7 +33,7 @@ fn a_key_that_two_ask_for_at_once_gets_one_slot() {
     });
 }
 
-// Mutants: key-unchecked, slot-by-store
+// Mutants: key-unchecked, exchange-by-store
 #[test]
 fn a_slot_goes_to_another_key_only_while_nobody_holds_it() {
     explore(|| {
@@ -56,5 +56,28 @@ fn a_slot_goes_to_another_key_only_while_nobody_holds_it() {
         drop(ours);
         // Everything was given back.
         assert!(table.get(NOW, 4).is_ok());
+    });
+}
+
+// Mutant: no-second-look-after-claim
+#[test]
+fn a_bucket_that_was_touched_goes_to_no_other_key_as_full() {
+    explore(|| {
+        let quota = Quota::new(Rate::per_second(1), 1).expect("valid");
+        let upstream = Upstream::new().with_limiter(Limiter::new(quota));
+        let table = UpstreamTable::new([upstream]).with_idle_after(Duration::ZERO);
+        let table: Arc<UpstreamTable<1>> = Arc::new(table);
+        let takes = |upstream: &Upstream| {
+            upstream.limiter().expect("configured").try_acquire(NOW, 1).is_ok()
+        };
+        drop(table.get(NOW, 1).expect("empty"));
+        let other = {
+            let table = Arc::clone(&table);
+            // Within one millisecond: the slot looks as if nobody had asked for it.
+            thread::spawn(move || table.find(NOW, 1).is_some_and(|entry| takes(&entry)))
+        };
+        let ours = table.get(NOW, 2).is_ok_and(|entry| takes(&entry));
+        let theirs = other.join().expect("no panic");
+        assert!(!(ours && theirs), "one token was taken twice");
     });
 }

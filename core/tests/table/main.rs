@@ -225,8 +225,8 @@ fn the_end_of_time_is_no_way_to_make_room() {
     }
 }
 
-// More keys than slots, all of them all the time: whoever is served shares a limiter with nobody but
-// its own key, and gets no more than one bucket.
+// More keys than slots, all of them all the time: whoever is served shares a limiter with nobody
+// but its own key, and gets no more than one bucket.
 #[test]
 fn threads_that_fight_for_slots_get_one_bucket_a_key() {
     const KEYS: usize = 6;
