@@ -35,6 +35,10 @@
 //! - [`retry`] and [`retry_when`]: an operation, a policy, and nothing else.
 //! - [`FairLimiter`]: a rate limiter at which tasks wait in line, first come, first served.
 //! - [`TokioTimer`]: the clock and the sleep, for [`drive::run`](holdoff::drive::run) by hand.
+//! - [`observe`]: what logs and traces show of it.
+//!
+//! Features, none of which is on by default or changes what a call does:
+//! - `tracing`: a span of each call, and events of what happens in it.
 //!
 //! Everything reads one clock, tokio's: under `tokio::time::pause` deadlines, backoff and limiter
 //! move together and a test of a five-minute policy takes no time.
@@ -49,6 +53,7 @@ mod limiter;
 mod line;
 mod lines;
 mod nesting;
+pub mod observe;
 mod prepared;
 mod retry;
 mod timer;

@@ -1,0 +1,110 @@
+//! What can be seen of calls from outside: traces.
+//!
+//! With the feature `tracing` every call is reported to whatever subscriber the program has
+//! installed, under the name of its [upstream](crate::Upstream::named).
+//! Nothing else changes, and where nobody listens a call that succeeds still allocates nothing.
+//!
+//! # Traces
+//! All of the target `holdoff`. Times are whole milliseconds, rounded down, the largest `u64` if
+//! endless.
+//!
+//! | span | level | fields |
+//! |---|---|---|
+//! | `holdoff.call` | info | at the start `upstream`, `safety` |
+//! | | | at the end `attempts`, `elapsed_ms`, `outcome`, `error.type`, `otel.status_code` |
+//!
+//! Attempts and their own spans are inside of it.
+//!
+//! | event | level | fields beside `upstream` |
+//! |---|---|---|
+//! | `holdoff.attempt`: one starts | debug | `attempt`, `is_probe` |
+//! | `holdoff.backoff`: a wait begins | info | `attempt`, `class`, `delay_ms`, `source` |
+//! | `holdoff.throttle`: the limiter has no token | debug | `attempt`, `delay_ms` |
+//! | `holdoff.breaker`: it opened | warn | `change`, `open_ms` |
+//! | `holdoff.breaker`: it closed | info | `change` |
+//! | `holdoff.stop`: no further attempt | warn, info | `attempts`, `elapsed_ms`, `error.type` |
+//!
+//! | field | value |
+//! |---|---|
+//! | `attempt` | number of the attempt that starts, failed, or waits for the limiter, from 1 |
+//! | `attempts` | attempts made |
+//! | `change` | `opened`, `reopened`, `closed` |
+//! | `class` | what the attempt came to: `throttled`, `transient` |
+//! | `delay_ms`, `open_ms` | how long the wait, or the open period, is going to be |
+//! | `elapsed_ms` | since the call started, waits included |
+//! | `error.type` | why it stopped, by [`Stop::name`](crate::Stop::name); absent otherwise |
+//! | `is_probe` | whether the attempt finds out for a half-open breaker if the service is back |
+//! | `otel.status_code` | `ERROR` if it stopped, for bridges to OpenTelemetry |
+//! | `outcome` | `success`, `stopped`; `dropped` if its future was dropped before |
+//! | `safety` | `idempotent`, `non_idempotent` |
+//! | `source` | of the delay: `hint` (the server's) or `schedule` (the policy's) |
+//!
+//! A stop is a warning if it says something about the service, the limits or the policy; it is none
+//! if the failure is permanent, the caller cancelled, an outer call goes on, or the breaker is
+//! open, of which there was a warning.
+
+use core::future::Future;
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use holdoff::{Event, Observation, Observer, Safety, Upstream};
+
+#[cfg_attr(not(feature = "tracing"), path = "observe/untraced.rs")]
+mod trace;
+
+use self::trace::Trace;
+
+/// Watches one call from its first poll until it ends or is dropped.
+#[derive(Debug)]
+pub(crate) struct Watch<'a, const BUCKETS: usize> {
+    upstream: &'a Upstream<BUCKETS>,
+    observer: Option<&'a dyn Observer>,
+    trace: Trace,
+    attempts: AtomicU32,
+    has_ended: AtomicBool,
+}
+
+impl<'a, const BUCKETS: usize> Watch<'a, BUCKETS> {
+    pub(crate) fn start(
+        name: &'static str,
+        safety: Safety,
+        upstream: &'a Upstream<BUCKETS>,
+        observer: Option<&'a dyn Observer>,
+    ) -> Self {
+        let trace = Trace::start(name, safety);
+        let (attempts, has_ended) = (AtomicU32::new(0), AtomicBool::new(false));
+        Self { upstream, observer, trace, attempts, has_ended }
+    }
+
+    /// Whether anybody is to be told beside the upstream.
+    pub(crate) const fn is_needed(&self) -> bool {
+        self.observer.is_some() || Trace::IS_ON
+    }
+
+    /// `call`, each poll of it inside of the call's span.
+    pub(crate) fn around<F: Future>(&self, call: F) -> impl Future<Output = F::Output> {
+        self.trace.around(call)
+    }
+}
+
+impl<const BUCKETS: usize> Observer for Watch<'_, BUCKETS> {
+    fn on_event(&self, observation: &Observation) {
+        self.upstream.on_event(observation);
+        if let Some(observer) = self.observer {
+            observer.on_event(observation);
+        }
+        // Relaxed: only the task that runs the call writes and reads.
+        self.attempts.store(observation.attempts, Ordering::Relaxed);
+        if matches!(observation.event, Event::Stop(_) | Event::Success) {
+            self.has_ended.store(true, Ordering::Relaxed);
+        }
+        self.trace.on_event(observation);
+    }
+}
+
+impl<const BUCKETS: usize> Drop for Watch<'_, BUCKETS> {
+    fn drop(&mut self) {
+        if !*self.has_ended.get_mut() {
+            self.trace.on_drop(*self.attempts.get_mut());
+        }
+    }
+}
