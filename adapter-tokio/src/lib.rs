@@ -35,9 +35,10 @@
 //! - [`retry`] and [`retry_when`]: an operation, a policy, and nothing else.
 //! - [`FairLimiter`]: a rate limiter at which tasks wait in line, first come, first served.
 //! - [`TokioTimer`]: the clock and the sleep, for [`drive::run`](holdoff::drive::run) by hand.
-//! - [`observe`]: what logs and traces show of it.
+//! - [`observe`]: what logs, traces and metrics show of it.
 //!
 //! Features, none of which is on by default or changes what a call does:
+//! - `metrics`: counters, histograms and a gauge, through the `metrics` facade.
 //! - `tracing`: a span of each call, and events of what happens in it.
 //!
 //! Everything reads one clock, tokio's: under `tokio::time::pause` deadlines, backoff and limiter
@@ -45,7 +46,8 @@
 //!
 //! # What this crate does not do
 //! It decides nothing: when to try again, how long to wait and when to stop is [`holdoff`]'s
-//! business. It spawns no task and keeps no global state but an epoch.
+//! business. It spawns no task and keeps no global state but an epoch (and, with
+//! `metrics`, the names of upstreams).
 
 #![forbid(unsafe_code)]
 
