@@ -98,6 +98,10 @@
 //!
 //! The gauge is there for upstreams with a breaker, and follows calls: it stays at "open" if nobody
 //! calls to find out.
+//!
+//! `prometheus/holdoff.rules.yml`, beside this crate's sources, has three alerts on them: too many
+//! retries, too many attempts for a call, a breaker that stays open. They need the buckets of the
+//! example above.
 
 use core::future::Future;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};

@@ -1,4 +1,4 @@
-//! Metrics say what core's counters say.
+//! Metrics say what core's counters say, and the alerts are on names that are really exported.
 
 #[expect(dead_code, reason = "some of it is for other test files")]
 mod common;
@@ -15,7 +15,7 @@ use holdoff_tokio::{
     Rate, Ratio, Safety, Upstream, observe,
 };
 use metrics::{set_default_local_recorder, with_local_recorder};
-use metrics_exporter_prometheus::PrometheusBuilder;
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
 use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
 use tokio::time::{advance, sleep, timeout};
 
@@ -232,4 +232,53 @@ fn metrics_are_described_with_units() {
         recorder.handle().render()
     });
     assert!(page.contains("# HELP holdoff_backoff_delay_seconds Waits before a retry"), "{page}");
+}
+
+/// What Prometheus sees of an incident, counters named as recommended or as the exporter does by
+/// default.
+async fn exported(is_recommended: bool) -> String {
+    let matcher = Matcher::Full("holdoff.attempts_per_call".into());
+    let recorder = PrometheusBuilder::new()
+        .with_recommended_naming(is_recommended)
+        .set_buckets_for_metric(matcher, &observe::ATTEMPTS_BUCKETS)
+        .expect("there are buckets")
+        .build_recorder();
+    let _guard = set_default_local_recorder(&recorder);
+    observe::describe_metrics();
+    upstream().call(async || Err::<(), _>(Failure::transient())).await.expect_err("it fails");
+    recorder.handle().render()
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_alerts_are_on_what_the_exporter_exports() {
+    let rules = include_str!("../prometheus/holdoff.rules.yml");
+    let expressions = rules.split("expr:").skip(1).filter_map(|rest| rest.split("labels:").next());
+    let expressions: String = expressions.collect();
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let names = expressions.split(|c| !is_name(c)).filter(|word| word.starts_with("holdoff_"));
+    let names: Vec<_> = names.collect();
+    let expected = [
+        "holdoff_retries",
+        "holdoff_attempts",
+        "holdoff_attempts_per_call_bucket",
+        "holdoff_breaker_state",
+    ];
+    assert_eq!(names, expected);
+
+    let recommended = exported(true).await;
+    for line in [
+        r#"holdoff_retries_total{upstream="provider"} 2"#,
+        r#"holdoff_attempts_total{upstream="provider"} 3"#,
+        r#"holdoff_attempts_per_call_bucket{upstream="provider",le="2"} 0"#,
+        r#"holdoff_attempts_per_call_bucket{upstream="provider",le="3"} 1"#,
+        r#"holdoff_breaker_state{upstream="provider"} 2"#,
+        r#"holdoff_stops_total{upstream="provider",reason="attempts"} 1"#,
+        r#"holdoff_breaker_time_open_seconds_count{upstream="provider"} 1"#,
+    ] {
+        assert!(recommended.lines().any(|exported| exported == line), "{line} in {recommended}");
+    }
+    let default = exported(false).await;
+    for name in ["holdoff_retries{", "holdoff_attempts{", expected[2], expected[3]] {
+        assert!(default.lines().any(|line| line.starts_with(name)), "{name} in {default}");
+    }
 }
