@@ -39,13 +39,19 @@
 //! - [`FairLimiter`]: a rate limiter at which tasks wait in line, first come, first served.
 //! - [`Keyed`]: a limiter or an upstream for each tenant, in bounded memory.
 //! - [`TokioTimer`]: the clock and the sleep, for [`drive::run`](holdoff::drive::run) by hand.
+//! - [`observe`]: what logs, traces and metrics show of it.
+//!
+//! Features, none of which is on by default or changes what a call does:
+//! - `metrics`: counters, histograms and a gauge, through the `metrics` facade.
+//! - `tracing`: a span of each call, and events of what happens in it.
 //!
 //! Everything reads one clock, tokio's: under `tokio::time::pause` deadlines, backoff and limiter
 //! move together and a test of a five-minute policy takes no time.
 //!
 //! # What this crate does not do
 //! It decides nothing: when to try again, how long to wait and when to stop is [`holdoff`]'s
-//! business. It spawns no task and keeps no global state but an epoch.
+//! business. It spawns no task and keeps no global state but an epoch (and, with
+//! `metrics`, the names of upstreams).
 
 #![forbid(unsafe_code)]
 
@@ -55,6 +61,7 @@ mod limiter;
 mod line;
 mod lines;
 mod nesting;
+pub mod observe;
 mod prepared;
 mod retry;
 mod timer;

@@ -10,10 +10,14 @@ use holdoff::{Attempt, Classify, Failure, Instant, Limits, Observer, Policy, Saf
 use crate::limiter::FairLimiter;
 use crate::lines::{Limit, Lines};
 use crate::nesting::{self, Nesting};
+use crate::observe::Watch;
 use crate::timer::TokioTimer;
 
 /// What a call is made to that shares nothing with others.
 static NOTHING: holdoff::Upstream = holdoff::Upstream::new();
+
+/// What is observed under no name of its own.
+pub(crate) const NAMELESS: &str = "default";
 
 /// A call about to be made: everything about it that can be set, for this call alone.
 ///
@@ -50,6 +54,7 @@ pub struct Prepared<'a, const BUCKETS: usize = 0, X = Pending<()>> {
     limiter: Option<&'a FairLimiter>,
     limits: &'a [Limit<'a>],
     observer: Option<&'a dyn Observer>,
+    name: &'static str,
     safety: Safety,
     cost: u32,
     nesting: nesting::Rule,
@@ -81,6 +86,7 @@ impl<'a, const BUCKETS: usize> Prepared<'a, BUCKETS> {
             limiter,
             limits: &[],
             observer: None,
+            name: NAMELESS,
             safety: Safety::Idempotent,
             cost: 1,
             nesting: nesting::Rule::default(),
@@ -107,13 +113,30 @@ impl<'a, const BUCKETS: usize> Prepared<'a, BUCKETS> {
     /// # }
     /// ```
     pub fn cancel_when<X: Future<Output = ()>>(self, cancelled: X) -> Prepared<'a, BUCKETS, X> {
-        let Self { policy, upstream, limiter, limits, observer, safety, cost, .. } = self;
+        let Self { policy, upstream, limiter, limits, observer, name, safety, cost, .. } = self;
         let nesting = self.nesting;
-        Prepared { policy, upstream, limiter, limits, observer, safety, cost, nesting, cancelled }
+        Prepared {
+            policy,
+            upstream,
+            limiter,
+            limits,
+            observer,
+            name,
+            safety,
+            cost,
+            nesting,
+            cancelled,
+        }
     }
 }
 
 impl<'a, const BUCKETS: usize, X: Future<Output = ()>> Prepared<'a, BUCKETS, X> {
+    /// The same call, [observed](crate::observe) as one to the upstream called `name`; the
+    /// upstream's own name if not set, and `default` without one.
+    pub fn named(self, name: &'static str) -> Self {
+        Self { name, ..self }
+    }
+
     /// The same call, each attempt of which costs `cost` tokens of its limiter, if it has one.
     /// Costs 1 if not set.
     pub fn with_cost(self, cost: u32) -> Self {
@@ -236,7 +259,10 @@ impl<'a, const BUCKETS: usize, X: Future<Output = ()>> Prepared<'a, BUCKETS, X> 
     /// let mut answers = [503, 200].into_iter();
     /// let status = Prepared::new(&Policy::STANDARD)
     ///     .run_with(
-    ///         |status| if status < 500 { Ok(status) } else { Err((Failure::transient(), status)) },
+    ///         |status| match status {
+    ///             500.. => Err((Failure::transient(), status)),
+    ///             _ => Ok(status),
+    ///         },
     ///         |_| core::future::ready(answers.next().unwrap()),
     ///     )
     ///     .await;
@@ -257,15 +283,15 @@ impl<'a, const BUCKETS: usize, X: Future<Output = ()>> Prepared<'a, BUCKETS, X> 
         let Self { policy, upstream, limiter, limits, observer, safety, cost, .. } = self;
         let tolls: Vec<_> = limits.iter().map(Limit::toll).collect();
         let tolls = Limits::new(&tolls);
-        let observers = observer.map(|observer| (upstream, observer));
+        let watch = Watch::start(self.name, safety, upstream, observer);
         let is_nested = self.nesting.applies();
         let begin = |now: Instant| {
             let mut call = upstream.call(&policy, safety, now).with_limits(&tolls);
             if let Some(limiter) = limiter {
                 call = call.with_limiter(limiter.limiter(), cost);
             }
-            if let Some(observers) = &observers {
-                call = call.with_observer(observers);
+            if watch.is_needed() {
+                call = call.with_observer(&watch);
             }
             if is_nested { call.nested() } else { call }
         };
@@ -273,7 +299,9 @@ impl<'a, const BUCKETS: usize, X: Future<Output = ()>> Prepared<'a, BUCKETS, X> 
         let inside = Nesting::of_attempts_of(&policy);
         let operation = |attempt| inside.scope(operation(attempt));
         let (cancelled, random) = (self.cancelled, random());
-        drive::run_until(cancelled, &TokioTimer, &lines, begin, random, classify, operation).await
+        let call =
+            drive::run_until(cancelled, &TokioTimer, &lines, begin, random, classify, operation);
+        watch.around(call).await
     }
 }
 

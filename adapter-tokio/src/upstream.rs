@@ -6,7 +6,7 @@ use holdoff::drive::GaveUp;
 use holdoff::{CircuitBreaker, Classify, Counters, Failure, Observer, Policy, Quota, RetryBudget};
 
 use crate::limiter::FairLimiter;
-use crate::prepared::Prepared;
+use crate::prepared::{NAMELESS, Prepared};
 
 /// One service: how calls to it are tried again, and its limiter, circuit breaker, retry budget and
 /// counters, each if it is wanted.
@@ -37,13 +37,14 @@ pub struct Upstream<const BUCKETS: usize = 0> {
     parts: holdoff::Upstream<BUCKETS>,
     limiter: Option<FairLimiter>,
     policy: Policy,
+    name: &'static str,
 }
 
 impl Upstream {
     /// A service of which nothing is known, calls to which are tried again by `policy`.
     #[must_use]
     pub const fn new(policy: Policy) -> Self {
-        Self { parts: holdoff::Upstream::new(), limiter: None, policy }
+        Self { parts: holdoff::Upstream::new(), limiter: None, policy, name: NAMELESS }
     }
 
     /// The same service, each attempt being admitted by `breaker`.
@@ -52,12 +53,22 @@ impl Upstream {
         self,
         breaker: CircuitBreaker<BUCKETS>,
     ) -> Upstream<BUCKETS> {
-        let Self { parts, limiter, policy } = self;
-        Upstream { parts: parts.with_breaker(breaker), limiter, policy }
+        let Self { parts, limiter, policy, name } = self;
+        Upstream { parts: parts.with_breaker(breaker), limiter, policy, name }
     }
 }
 
 impl<const BUCKETS: usize> Upstream<BUCKETS> {
+    /// The same service, called `name` in what can be [observed](crate::observe) of it. `default`
+    /// if not set.
+    ///
+    /// Names are for the few services that somebody watches, not for each of many keys; two circuit
+    /// breakers of one name cannot be told apart.
+    #[must_use]
+    pub const fn named(self, name: &'static str) -> Self {
+        Self { name, ..self }
+    }
+
     /// The same service, each retry being taken out of `budget`.
     #[must_use]
     pub const fn with_budget(self, budget: RetryBudget) -> Self {
@@ -78,7 +89,8 @@ impl<const BUCKETS: usize> Upstream<BUCKETS> {
 
     /// The same service, at whose limiter at most `max_waiting` attempts wait in line at once, the
     /// head included; whoever would be one more stops with
-    /// [`Stop::QueueFull`](crate::Stop::QueueFull). Unbounded if not set; nothing without a limiter.
+    /// [`Stop::QueueFull`](crate::Stop::QueueFull). Unbounded if not set; nothing without a
+    /// limiter.
     #[must_use]
     pub const fn with_max_waiting(self, max_waiting: NonZeroU32) -> Self {
         let limiter = match self.limiter {
@@ -96,7 +108,7 @@ impl<const BUCKETS: usize> Upstream<BUCKETS> {
 
     /// A call about to be made, of which anything can still be set.
     pub fn prepare(&self) -> Prepared<'_, BUCKETS> {
-        Prepared::to(&self.parts, self.limiter.as_ref(), &self.policy)
+        Prepared::to(&self.parts, self.limiter.as_ref(), &self.policy).named(self.name)
     }
 
     /// Calls `operation` until it succeeds or it is time to stop.
@@ -160,6 +172,12 @@ impl<const BUCKETS: usize> Upstream<BUCKETS> {
     #[must_use]
     pub const fn limiter(&self) -> Option<&FairLimiter> {
         self.limiter.as_ref()
+    }
+
+    /// What it is called.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        self.name
     }
 
     /// How calls to it are tried again.

@@ -94,6 +94,19 @@ pub enum Class {
     Transient,
 }
 
+impl Class {
+    /// Its name as logs and metrics give it, in snake case.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Permanent => "permanent",
+            Self::Quota => "quota",
+            Self::Throttled => "throttled",
+            Self::Transient => "transient",
+        }
+    }
+}
+
 /// How far a failed request got; decides whether one that is not idempotent may be repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Sent {

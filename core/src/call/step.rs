@@ -52,7 +52,6 @@ pub enum DelaySource {
 }
 
 /// Why there is no further attempt.
-///
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Stop {
@@ -92,6 +91,33 @@ pub enum Stop {
     QueueFull,
     /// A quota is used up; a person must look at it.
     Quota,
+}
+
+impl Stop {
+    /// Its name as logs and metrics give it: the variant's, in snake case, without what it holds.
+    ///
+    /// ```
+    /// use holdoff::{Instant, Stop};
+    ///
+    /// assert_eq!(Stop::CircuitOpen { retry_at: Instant::MAX }.name(), "circuit_open");
+    /// ```
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Attempts => "attempts",
+            Self::Budget => "budget",
+            Self::Cancelled => "cancelled",
+            Self::CircuitOpen { .. } => "circuit_open",
+            Self::CostTooHigh { .. } => "cost_too_high",
+            Self::Deadline => "deadline",
+            Self::HintTooLong { .. } => "hint_too_long",
+            Self::Nested => "nested",
+            Self::NotIdempotent => "not_idempotent",
+            Self::Permanent => "permanent",
+            Self::QueueFull => "queue_full",
+            Self::Quota => "quota",
+        }
+    }
 }
 
 impl fmt::Display for Stop {
