@@ -100,9 +100,9 @@ async fn a_breaker_that_is_open_or_run_by_hand_stays() {
     call(1).await;
     sleep(open_period - SECOND).await;
     // It is as a new one when it has refused nobody for a minute, its stable period.
-    let retry_after = table.get(&2).unwrap_err().retry_after;
-    assert!((MINUTE + SECOND..MINUTE + SECOND * 2).contains(&retry_after), "{retry_after:?}");
-    sleep(retry_after).await;
+    sleep(MINUTE).await;
+    assert!(table.get(&2).unwrap_err().retry_after <= SECOND * 2);
+    sleep(SECOND * 2).await;
     call(2).await;
 
     table.get(&2).unwrap().breaker().unwrap().set_mode(Mode::ForcedOpen);

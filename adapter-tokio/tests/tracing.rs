@@ -1,6 +1,5 @@
 //! The spans and events of calls, to the last field.
 
-#[expect(dead_code, reason = "some of it is for other test files")]
 mod common;
 
 use core::fmt::{Debug, Write as _};
