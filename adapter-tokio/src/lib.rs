@@ -34,10 +34,15 @@
 //!
 //! - [`retry`] and [`retry_when`]: an operation, a policy, and nothing else.
 //! - [`FairLimiter`]: a rate limiter at which tasks wait in line, first come, first served.
+//! - `batch`: many jobs, so many at once, and dead letters for those given up.
 //! - [`TokioTimer`]: the clock and the sleep, for [`drive::run`](holdoff::drive::run) by hand.
 //!
 //! Everything reads one clock, tokio's: under `tokio::time::pause` deadlines, backoff and limiter
 //! move together and a test of a five-minute policy takes no time.
+//!
+//! # Features
+//! None is on by default.
+//! - `batch`: the modules `batch` and `dead_letter`.
 //!
 //! # What this crate does not do
 //! It decides nothing: when to try again, how long to wait and when to stop is [`holdoff`]'s
@@ -45,6 +50,10 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "batch")]
+pub mod batch;
+#[cfg(feature = "batch")]
+pub mod dead_letter;
 mod limiter;
 mod line;
 mod lines;
