@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | [`InResults`], the default | the letter | it cannot |
 //! | [`mpsc::Sender`] of letters | nothing: the letter is in the channel | the receiver is gone |
+//! | `DeadLetterFile` (`dead-letters`) | the letter, which is on disk too | its `FileError` |
 //! | yours | what you say | what you say |
 //!
 //! Whatever fails, no letter is lost: it comes back as [`Undelivered`], with the error.
@@ -20,6 +21,20 @@ use core::time::Duration;
 use holdoff::Stop;
 use holdoff::drive::GaveUp;
 use tokio::sync::mpsc::{self, OwnedPermit, error::SendError};
+
+#[cfg(feature = "dead-letters")]
+mod file;
+#[cfg(feature = "dead-letters")]
+mod reader;
+#[cfg(feature = "dead-letters")]
+mod record;
+
+#[cfg(feature = "dead-letters")]
+pub use file::{DeadLetterFile, FileError};
+#[cfg(feature = "dead-letters")]
+pub use reader::{BadLine, BadLineKind, ReadError, Records, read};
+#[cfg(feature = "dead-letters")]
+pub use record::{Record, RecordedError, RecordedStop};
 
 /// A job that was given up, and everything known about it. As an error, its source is the last
 /// one.

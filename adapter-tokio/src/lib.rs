@@ -43,10 +43,12 @@
 //! # Features
 //! None is on by default.
 //! - `batch`: the modules `batch` and `dead_letter`.
+//! - `dead-letters`: dead letters into a file of JSON lines that survives a crash, and out again.
 //!
 //! # What this crate does not do
 //! It decides nothing: when to try again, how long to wait and when to stop is [`holdoff`]'s
-//! business. It spawns no task and keeps no global state but an epoch.
+//! business. It spawns no task, though a file of dead letters is written to on the pool for
+//! blocking work, and keeps no global state but an epoch.
 
 #![forbid(unsafe_code)]
 
