@@ -38,23 +38,32 @@
 //! - [`failover`]: a call to the first of several upstreams that will serve it.
 //! - [`FairLimiter`]: a rate limiter at which tasks wait in line, first come, first served.
 //! - [`Keyed`]: a limiter or an upstream for each tenant, in bounded memory.
+//! - `batch`: many jobs, so many at once, and dead letters for those given up.
 //! - [`TokioTimer`]: the clock and the sleep, for [`drive::run`](holdoff::drive::run) by hand.
 //! - [`observe`]: what logs, traces and metrics show of it.
-//!
-//! Features, none of which is on by default or changes what a call does:
-//! - `metrics`: counters, histograms and a gauge, through the `metrics` facade.
-//! - `tracing`: a span of each call, and events of what happens in it.
 //!
 //! Everything reads one clock, tokio's: under `tokio::time::pause` deadlines, backoff and limiter
 //! move together and a test of a five-minute policy takes no time.
 //!
+//! # Features
+//! None is on by default, and none changes what a call does.
+//! - `batch`: the modules `batch` and `dead_letter`.
+//! - `dead-letters`: dead letters into a file of JSON lines that survives a crash, and out again.
+//! - `metrics`: counters, histograms and a gauge, through the `metrics` facade.
+//! - `tracing`: a span of each call, and events of what happens in it.
+//!
 //! # What this crate does not do
 //! It decides nothing: when to try again, how long to wait and when to stop is [`holdoff`]'s
-//! business. It spawns no task and keeps no global state but an epoch (and, with
-//! `metrics`, the names of upstreams).
+//! business. It spawns no task, though a file of dead letters is written to on the pool for
+//! blocking work, and keeps no global state but an epoch (and, with `metrics`, the names of
+//! upstreams).
 
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "batch")]
+pub mod batch;
+#[cfg(feature = "batch")]
+pub mod dead_letter;
 mod failover;
 mod keyed;
 mod limiter;

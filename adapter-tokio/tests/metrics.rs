@@ -135,8 +135,10 @@ fn compare(metrics: &Metrics, counters: &CountersSnapshot) {
     let stopped: u64 = stops.iter().map(|(_, stopped)| stopped).sum();
     let per_call = histogram(metrics, "holdoff.attempts_per_call");
     assert_eq!(counters.calls, counters.successes + stopped + count("holdoff.drops"));
-    assert_eq!(counters.calls, per_call.len().try_into().expect("there are few"));
-    assert_eq!(f64::from(u32::try_from(counters.attempts).expect("few")), per_call.iter().sum());
+    let ended = u64::try_from(per_call.len()).expect("there are few");
+    assert_eq!(counters.calls, ended);
+    let attempts = f64::from(u32::try_from(counters.attempts).expect("few"));
+    assert_eq!(attempts, per_call.iter().sum::<f64>());
     assert!(histogram(metrics, "holdoff.backoff.delay").iter().all(|&delay| delay >= 1.0));
 }
 

@@ -108,7 +108,7 @@ async fn a_call_that_fails_waits_trips_the_breaker_and_stops() {
         "INFO holdoff.call begins: upstream=\"anthropic\" safety=\"idempotent\"",
         "DEBUG holdoff.call/holdoff.attempt: message=an attempt starts upstream=\"anthropic\" \
          attempt=1 \
-         kind=ordinary",
+         kind=\"ordinary\"",
         "INFO holdoff.call/holdoff.backoff: message=it failed and will be tried again \
          upstream=\"anthropic\" \
          attempt=1 class=\"transient\" delay_ms=500 source=\"schedule\"",
@@ -117,7 +117,7 @@ async fn a_call_that_fails_waits_trips_the_breaker_and_stops() {
          attempt=2 delay_ms=500",
         "DEBUG holdoff.call/holdoff.attempt: message=an attempt starts upstream=\"anthropic\" \
          attempt=2 \
-         kind=ordinary",
+         kind=\"ordinary\"",
         "WARN holdoff.call/holdoff.breaker: message=the circuit breaker opened \
          upstream=\"anthropic\" \
          change=\"opened\" open_ms=10000",
@@ -143,7 +143,7 @@ async fn a_call_that_fails_waits_trips_the_breaker_and_stops() {
     let changes: Vec<_> = changes.collect();
     let attempt = "DEBUG holdoff.call/holdoff.attempt: message=an attempt starts \
     upstream=\"anthropic\" \
-                   attempt=1 kind=probe";
+                   attempt=1 kind=\"probe\"";
     let expected = [
         attempt,
         "WARN holdoff.call/holdoff.breaker: message=the circuit breaker opened \
@@ -254,7 +254,7 @@ fn attempt(number: u32) -> String {
     format!(
         "DEBUG holdoff.call/holdoff.attempt: message=an attempt starts upstream=\"default\" \
          attempt={number} \
-         kind=ordinary"
+         kind=\"ordinary\""
     )
 }
 
