@@ -52,8 +52,18 @@ impl Upstream {
         self,
         breaker: CircuitBreaker<BUCKETS>,
     ) -> Upstream<BUCKETS> {
+        self.with_optional_breaker(Some(breaker))
+    }
+
+    /// The same service, each attempt being admitted by `breaker` if there is one: for whom only
+    /// finds out at run time.
+    #[must_use]
+    pub const fn with_optional_breaker<const BUCKETS: usize>(
+        self,
+        breaker: Option<CircuitBreaker<BUCKETS>>,
+    ) -> Upstream<BUCKETS> {
         let Self { parts, limiter, policy } = self;
-        Upstream { parts: parts.with_breaker(breaker), limiter, policy }
+        Upstream { parts: parts.with_optional_breaker(breaker), limiter, policy }
     }
 }
 

@@ -255,7 +255,7 @@ impl<const BUCKETS: usize> CircuitBreaker<BUCKETS> {
     ) -> Option<BreakerChange> {
         let word = self.word.load();
         let is_stale = !word::counts(word, generation);
-        if is_stale || BUCKETS == 0 && word::is_untouched(word, self.terms.rule, ending) {
+        if is_stale || word::is_untouched(word, self.terms.rule, ending) {
             return None;
         }
         self.report_change(now, generation, ending, sample())

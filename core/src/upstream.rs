@@ -55,8 +55,18 @@ impl Upstream {
         self,
         breaker: CircuitBreaker<BUCKETS>,
     ) -> Upstream<BUCKETS> {
+        self.with_optional_breaker(Some(breaker))
+    }
+
+    /// The same service, each attempt being admitted by `breaker` if there is one: for whom only
+    /// finds out at run time.
+    #[must_use]
+    pub const fn with_optional_breaker<const BUCKETS: usize>(
+        self,
+        breaker: Option<CircuitBreaker<BUCKETS>>,
+    ) -> Upstream<BUCKETS> {
         let Self { budget, counters, limiter, observer, .. } = self;
-        Upstream { breaker: Some(breaker), budget, counters, limiter, observer }
+        Upstream { breaker, budget, counters, limiter, observer }
     }
 }
 

@@ -188,15 +188,16 @@ pub(super) const fn counts(word: u64, of: u16) -> bool {
     generation(word) == of
 }
 
-/// Whether `ending` leaves a closed breaker as it is: the common case, in one look.
+/// Whether `ending` leaves a closed breaker and its buckets as they are: the common case, in one
+/// look.
 #[inline]
 pub(super) const fn is_untouched(word: u64, rule: Rule, ending: Ending) -> bool {
     let is_closed = word >> PHASE_SHIFT == 0;
     let payload = word & ((1 << SUCCESSES_SHIFT) - 1);
     is_closed
         && match (rule, ending) {
-            (_, Ending::Neutral) | (Rule::OverTime { .. }, _) => true,
-            (_, Ending::Failure) => false,
+            (_, Ending::Neutral) => true,
+            (Rule::OverTime { .. }, _) | (_, Ending::Failure) => false,
             (Rule::Consecutive { .. }, Ending::Success) => payload == 0,
             (Rule::Rate { window, .. }, Ending::Success) => {
                 payload == (window as u64) << FILLED_SHIFT
