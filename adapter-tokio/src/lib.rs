@@ -34,6 +34,9 @@
 //!
 //! - [`retry`] and [`retry_when`]: an operation, a policy, and nothing else.
 //! - [`FairLimiter`]: a rate limiter at which tasks wait in line, first come, first served.
+//! - [`Upstream`]: one service with limiter, circuit breaker, retry budget and counters.
+//! - `config` (a feature): policies and upstreams from files, by serde, and from environment
+//!   variables.
 //! - [`TokioTimer`]: the clock and the sleep, for [`drive::run`](holdoff::drive::run) by hand.
 //!
 //! Everything reads one clock, tokio's: under `tokio::time::pause` deadlines, backoff and limiter
@@ -45,6 +48,8 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "config")]
+pub mod config;
 mod limiter;
 mod line;
 mod lines;
