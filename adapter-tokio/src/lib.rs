@@ -39,6 +39,7 @@
 //! - [`FairLimiter`]: a rate limiter at which tasks wait in line, first come, first served.
 //! - [`Keyed`]: a limiter or an upstream for each tenant, in bounded memory.
 //! - `batch`: many jobs, so many at once, and dead letters for those given up.
+//! - `config`: policies and upstreams from files, by serde, and from environment variables.
 //! - [`TokioTimer`]: the clock and the sleep, for [`drive::run`](holdoff::drive::run) by hand.
 //! - [`observe`]: what logs, traces and metrics show of it.
 //!
@@ -48,6 +49,7 @@
 //! # Features
 //! None is on by default, and none changes what a call does.
 //! - `batch`: the modules `batch` and `dead_letter`.
+//! - `config`: the module `config`.
 //! - `dead-letters`: dead letters into a file of JSON lines that survives a crash, and out again.
 //! - `metrics`: counters, histograms and a gauge, through the `metrics` facade.
 //! - `tracing`: a span of each call, and events of what happens in it.
@@ -62,6 +64,8 @@
 
 #[cfg(feature = "batch")]
 pub mod batch;
+#[cfg(feature = "config")]
+pub mod config;
 #[cfg(feature = "batch")]
 pub mod dead_letter;
 mod failover;

@@ -53,8 +53,30 @@ impl Upstream {
         self,
         breaker: CircuitBreaker<BUCKETS>,
     ) -> Upstream<BUCKETS> {
+        self.with_optional_breaker(Some(breaker))
+    }
+
+    /// The same service, each attempt being admitted by `breaker` if there is one: for whom only
+    /// finds out at run time.
+    ///
+    /// ```
+    /// use holdoff_tokio::{BreakerConfig, Policy, Upstream};
+    ///
+    /// fn upstream(failures: Option<u32>) -> Upstream<10> {
+    ///     let breaker = failures.and_then(|most| BreakerConfig::consecutive(most).build().ok());
+    ///     Upstream::new(Policy::STANDARD).with_optional_breaker(breaker)
+    /// }
+    ///
+    /// assert!(upstream(Some(5)).breaker().is_some());
+    /// assert!(upstream(None).breaker().is_none());
+    /// ```
+    #[must_use]
+    pub const fn with_optional_breaker<const BUCKETS: usize>(
+        self,
+        breaker: Option<CircuitBreaker<BUCKETS>>,
+    ) -> Upstream<BUCKETS> {
         let Self { parts, limiter, policy, name } = self;
-        Upstream { parts: parts.with_breaker(breaker), limiter, policy, name }
+        Upstream { parts: parts.with_optional_breaker(breaker), limiter, policy, name }
     }
 }
 

@@ -188,6 +188,36 @@ impl Backoff {
         Duration::from_nanos(draw(shortest, longest, sample))
     }
 
+    /// The envelope before the first retry.
+    #[must_use]
+    pub const fn base(&self) -> Duration {
+        Duration::from_nanos(self.base)
+    }
+
+    /// What the envelope is multiplied by from one retry to the next.
+    #[must_use]
+    pub const fn factor(&self) -> Ratio {
+        self.factor
+    }
+
+    /// How delays are spread.
+    #[must_use]
+    pub const fn jitter(&self) -> Jitter {
+        self.jitter
+    }
+
+    /// The longest delay, jitter included; `u64::MAX` nanoseconds if there is none.
+    #[must_use]
+    pub const fn max_delay(&self) -> Duration {
+        Duration::from_nanos(self.max)
+    }
+
+    /// The shortest delay, jitter included.
+    #[must_use]
+    pub const fn min_delay(&self) -> Duration {
+        Duration::from_nanos(self.min)
+    }
+
     /// The shortest and the longest delay before retry number `retry`, both reachable.
     #[must_use]
     pub const fn bounds(&self, retry: u32, previous: Duration) -> (Duration, Duration) {

@@ -287,7 +287,7 @@ impl<const BUCKETS: usize> CircuitBreaker<BUCKETS> {
         ending: Ending,
         sample: impl FnOnce() -> u64,
     ) -> Option<BreakerChange> {
-        let is_success = BUCKETS == 0 && ending == Ending::Success;
+        let is_success = ending == Ending::Success && !self.counts_over_time();
         if is_success && word::is_at_rest(self.word.load(), generation) {
             return None;
         }
@@ -303,7 +303,7 @@ impl<const BUCKETS: usize> CircuitBreaker<BUCKETS> {
         sample: u64,
     ) -> Option<BreakerChange> {
         let rule = self.terms.rule;
-        let is_all = BUCKETS == 0
+        let is_all = !self.counts_over_time()
             && self.word.update(|word| match word::noted(word, generation, rule, ending) {
                 Some(new) if new == word => Next::Keep(true),
                 Some(new) => Next::Store(new, true),
@@ -325,7 +325,7 @@ impl<const BUCKETS: usize> CircuitBreaker<BUCKETS> {
             return None;
         }
         let trips = match Fields::unpacked(word).phase {
-            Phase::Closed { .. } if BUCKETS > 0 => {
+            Phase::Closed { .. } if self.counts_over_time() => {
                 if !self.too_many_failures(now, ending) {
                     return None;
                 }
@@ -362,6 +362,11 @@ impl<const BUCKETS: usize> CircuitBreaker<BUCKETS> {
             window::clear(&self.buckets);
         }
         change
+    }
+
+    #[inline]
+    const fn counts_over_time(&self) -> bool {
+        BUCKETS > 0 && matches!(self.terms.rule, Rule::OverTime { .. })
     }
 
     /// Counts an outcome over time; whether there are too many failures now.

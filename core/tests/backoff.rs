@@ -122,6 +122,18 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
+    fn what_a_schedule_says_of_itself_builds_it_again(setup in valid_setup()) {
+        let backoff = setup.build().expect("valid");
+        let again = BackoffConfig::exponential(backoff.base())
+            .with_factor(backoff.factor())
+            .with_jitter(backoff.jitter())
+            .with_max_delay(backoff.max_delay())
+            .with_min_delay(backoff.min_delay())
+            .build();
+        prop_assert_eq!(again, Ok(backoff));
+    }
+
+    #[test]
     fn a_delay_stays_in_its_bounds_and_reaches_both_ends(
         setup in valid_setup(),
         retry in any_retry(),

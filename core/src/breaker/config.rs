@@ -168,8 +168,8 @@ impl BreakerConfig {
         Self { stable_period, ..self }
     }
 
-    /// The finished breaker: closed, nothing counted. `BUCKETS` is 0 unless the rule is
-    /// [`rate_over`](Self::rate_over).
+    /// The finished breaker: closed, nothing counted. A [`rate_over`](Self::rate_over) needs at
+    /// least 1 of `BUCKETS`; the other rules do without and leave them unused.
     ///
     /// ```
     /// use core::time::Duration;
@@ -224,7 +224,6 @@ impl BreakerConfig {
         let Some(rule) = self.rule.checked(buckets) else {
             return Err(match (self.rule, buckets) {
                 (Trip::OverTime { .. }, 0) => ConfigError::BreakerBuckets,
-                (Trip::Consecutive { .. } | Trip::Rate { .. }, 1..) => ConfigError::BreakerBuckets,
                 _ => ConfigError::BreakerRule,
             });
         };
@@ -261,13 +260,11 @@ impl Trip {
     const fn checked(self, buckets: usize) -> Option<Rule> {
         const ALL: u32 = Ratio::ONE.as_ppm();
         match self {
-            Self::Consecutive { failures } if failures > 0 && buckets == 0 => {
-                Some(Rule::Consecutive { failures })
-            }
+            Self::Consecutive { failures } if failures > 0 => Some(Rule::Consecutive { failures }),
             Self::Rate { window, least, threshold } => {
                 let ppm = threshold.as_ppm();
                 let works = 1 <= least && least <= window && window <= 32 && 0 < ppm && ppm <= ALL;
-                if works && buckets == 0 { Some(Rule::Rate { window, least, ppm }) } else { None }
+                if works { Some(Rule::Rate { window, least, ppm }) } else { None }
             }
             Self::OverTime { span, least, threshold } if buckets > 0 => {
                 let span = saturating_nanos(span).div_ceil(buckets as u64);

@@ -50,6 +50,18 @@ impl Rate {
     pub const fn per_second(tokens: u32) -> Self {
         Self::new(tokens, Duration::from_secs(1))
     }
+
+    /// How many tokens come in the time they are counted [`per`](Self::per).
+    #[must_use]
+    pub const fn tokens(self) -> u32 {
+        self.tokens
+    }
+
+    /// The time in which its [`tokens`](Self::tokens) come.
+    #[must_use]
+    pub const fn per(self) -> Duration {
+        self.per
+    }
 }
 
 /// A rate and a burst: what a [`Limiter`](crate::Limiter) lets through.

@@ -147,6 +147,7 @@ proptest! {
         operations in prop::collection::vec(any_operation(YEAR * 584), 1..100),
     ) {
         compare::<0>(setup, start, &operations);
+        compare::<4>(setup, start, &operations); // Unused buckets change nothing.
     }
 
     #[test]
