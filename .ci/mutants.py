@@ -117,7 +117,9 @@ MUTANTS = {
     ),
     # Calls.
     "no-refund-at-admit": Mutant("call.rs", {"self.toll().refund();": "let _ = self.toll();"}),
-    "charge-kept": Mutant("call.rs", {"if !core::mem::take(&mut self.is_charged) {": "if !self.is_charged {"}),
+    "charge-kept": Mutant(
+        "call.rs", {"if !core::mem::take(&mut self.is_charged) {": "if !self.is_charged {"}
+    ),
     # The table of upstreams.
     "key-unchecked": Mutant(
         "table.rs", {"(slot.key.load() == key).then_some(entry)": "Some(entry)"}

@@ -85,9 +85,9 @@ impl FairLimiter {
     /// Waits in line for `cost` tokens and takes them. A cost of 0 is free and does not wait.
     ///
     /// # Errors
-    /// [`AcquireError::CostTooHigh`] at once if `cost` is above the burst, or when the burst shrinks
-    /// below it during the wait; [`AcquireError::QueueFull`] at once if too many are waiting. Nothing
-    /// is taken.
+    /// [`AcquireError::CostTooHigh`] at once if `cost` is above the burst, or when the burst
+    /// shrinks below it during the wait; [`AcquireError::QueueFull`] at once if too many are
+    /// waiting. Nothing is taken.
     ///
     /// # Panics
     /// Outside a tokio runtime with time enabled, once it has to wait.

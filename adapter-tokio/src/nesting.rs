@@ -18,7 +18,11 @@ tokio::task_local! {
 /// # async fn main() {
 /// use holdoff_tokio::{Failure, Nesting, Policy, Stop, retry};
 ///
-/// let inner = async || retry(&Policy::STANDARD, async || Err::<(), _>(Failure::transient())).await;
+/// async fn fails() -> Result<(), Failure> {
+///     Err(Failure::transient())
+/// }
+///
+/// let inner = || retry(&Policy::STANDARD, fails);
 /// let outer = retry(&Policy::STANDARD, async || {
 ///     let here = inner().await.unwrap_err();
 ///     let spawned = tokio::spawn(Nesting::current().scope(inner())).await.unwrap().unwrap_err();

@@ -68,9 +68,9 @@ impl<E: Error + 'static> Error for GaveUp<E> {
 /// Where calls wait in line for a limiter.
 ///
 /// The holder of the [`Place`](Self::Place) is at the head; only the head asks the limiter and
-/// sleeps. For a line that is shared, implement it for a reference to the line, so that the place can
-/// borrow from it. Dropping the place, or the future that waits for it, lets the next one in and leaves no
-/// debt behind.
+/// sleeps. For a line that is shared, implement it for a reference to the line, so that the place
+/// can borrow from it. Dropping the place, or the future that waits for it, lets the next one in
+/// and leaves no debt behind.
 pub trait Queue {
     /// The head of the line.
     type Place;

@@ -13,10 +13,10 @@ use crate::time::Instant;
 /// calls, usable through `&self` from any thread, task or interrupt.
 ///
 /// The next candidate is called only after a failure that says nothing about the call itself:
-/// attempts, budget or time used up on a struggling service, an open circuit breaker, a hint that is
-/// too long, too many in line. A permanent failure comes back as it is, from whichever candidate:
-/// another one's answer must not hide the caller's own mistake. Nor is a call handed on that may
-/// have been processed and is not safe to repeat, that has no time left at all (see
+/// attempts, budget or time used up on a struggling service, an open circuit breaker, a hint that
+/// is too long, too many in line. A permanent failure comes back as it is, from whichever
+/// candidate: another one's answer must not hide the caller's own mistake. Nor is a call handed on
+/// that may have been processed and is not safe to repeat, that has no time left at all (see
 /// [`Route::with_deadline`]), or whose quota a person must look at.
 ///
 /// ```

@@ -158,7 +158,10 @@ proptest! {
     // call that the others refuse.
     #[test]
     fn each_limit_holds_and_none_leaks(
-        calls in prop::collection::vec((between(Duration::ZERO, secs(3)), 0..4_u32, 0..4_u32), 1..40),
+        calls in prop::collection::vec(
+            (between(Duration::ZERO, secs(3)), 0..4_u32, 0..4_u32),
+            1..40,
+        ),
     ) {
         let limiters = [limiter(1, 3), limiter(2, 4)];
         let naive = [limiter(1, 3), limiter(2, 4)];
