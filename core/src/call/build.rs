@@ -86,7 +86,7 @@ impl<'a, const BUCKETS: usize> Call<'a, BUCKETS> {
     }
 
     /// The same call, made inside of another that tries again: one attempt, and then
-    /// [`Stop::Nested`]. Layers that each try again multiply.
+    /// [`Stop::Nested`](super::Stop::Nested). Layers that each try again multiply.
     pub const fn nested(mut self) -> Self {
         self.is_nested = true;
         self
