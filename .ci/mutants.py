@@ -72,6 +72,8 @@ PAUSE_BEFORE_LEVEL = f"let paused = self.pause.update(Next::Keep); {LEVEL}"
 RECOUNT = "let tat = recounted(from_when, word & TIME_MAX, from, quota);"
 FROM_WHEN = "now.as_nanos().max(self.pause.load() & TIME_MAX)"
 
+GENERATION = "if fields.generation != generation"
+
 CHANGE_OVER = "self.pause.update(|pause| Next::Store(pause & !CHANGING, ()))"
 CHANGE_OVER_BY_STORE = """let pause = self.pause.update(Next::Keep);
 self.pause.update(|_| Next::Store(pause & !CHANGING, ()))"""
@@ -113,7 +115,7 @@ MUTANTS = {
     "no-lease": Mutant("breaker/word.rs", {"if lease > now =>": "if lease > 0 =>"}),
     "no-generation": Mutant(
         "breaker/word.rs",
-        {"if fields.generation != generation ||": "if generation > GENERATION_MASK ||"},
+        {f"{GENERATION} || fields.mode": "if generation > GENERATION_MASK || fields.mode"},
     ),
     # Calls.
     "no-refund-at-admit": Mutant("call.rs", {"self.toll().refund();": "let _ = self.toll();"}),
