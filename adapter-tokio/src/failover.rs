@@ -167,8 +167,8 @@ impl<'a, const N: usize, const BUCKETS: usize, X: Future<Output = ()>>
     /// The same call, over `deadline` after it starts, with all candidates, attempts and waits.
     ///
     /// Each candidate has what is left of it, or its own deadline if that is less: a candidate that
-    /// reaches its own has used up its share, and the next one is called. If not set, the first
-    /// deadline of a candidate that is reached ends the call.
+    /// reaches its own has used up its share, and the next one is called. If not set, each has its
+    /// own deadline and no more.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -197,7 +197,8 @@ impl<'a, const N: usize, const BUCKETS: usize, X: Future<Output = ()>>
     }
 
     /// The same call, each attempt of which also takes from all of `limits`, whoever is called; see
-    /// [`Prepared::with_limits`].
+    /// [`Prepared::with_limits`]. Each candidate waits for them anew, and one that runs out of time
+    /// there hands on.
     pub fn with_limits(self, limits: &'a [Limit<'a>]) -> Self {
         self.map(|candidate| candidate.with_limits(limits))
     }
@@ -322,6 +323,7 @@ impl<'a, const N: usize, const BUCKETS: usize, X: Future<Output = ()>>
             };
             let call = candidates[candidate]
                 .clone()
+                .one_of(N)
                 .within(deadline.map(|deadline| deadline.saturating_duration_since(now)))
                 .cancel_when(cancelled.as_mut());
             let called = call.run_with(&mut classify, |attempt| operation(candidate, attempt));

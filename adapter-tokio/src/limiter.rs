@@ -75,7 +75,7 @@ impl FairLimiter {
         Self { limiter: Limiter::new(quota), line: Line::new() }
     }
 
-    /// The same limiter, at which at most `max_waiting` wait in line at once, the head included;
+    /// The same limiter, at which at most `max_waiting` stand behind the head of the line at once;
     /// whoever would be one more is told so at once. Unbounded if not set.
     #[must_use]
     pub const fn with_max_waiting(self, max_waiting: NonZeroU32) -> Self {

@@ -12,7 +12,7 @@ pub(crate) struct Line {
     head: Semaphore,
     /// Wakes the head, the only one that sleeps; remembered if it is not asleep just now.
     changed: Notify,
-    /// How many are in line, the head included.
+    /// How many stand behind the head.
     waiting: AtomicU32,
     max_waiting: u32,
 }
@@ -36,8 +36,10 @@ impl Line {
         self.changed.notify_one();
     }
 
+    /// How many are in line, the head included.
     pub(crate) fn waiting(&self) -> u32 {
-        self.waiting.load(Ordering::Relaxed)
+        let head = u32::from(self.head.available_permits() == 0);
+        self.waiting.load(Ordering::Relaxed).saturating_add(head)
     }
 
     /// The head's place, if nobody is in line.
@@ -47,8 +49,12 @@ impl Line {
 
     /// Waits to become the head.
     pub(crate) async fn join(&self) -> Result<Head<'_>, QueueFull> {
-        let counted = self.counted()?;
-        Ok(Head { _counted: counted, _permit: self.head.acquire().await.ok() })
+        // Who need not wait is not one more in line.
+        if let Some(permit) = self.try_join() {
+            return Ok(Head { _permit: Some(permit) });
+        }
+        let _counted = self.counted()?;
+        Ok(Head { _permit: self.head.acquire().await.ok() })
     }
 
     /// Completes when the head may be admitted earlier than it was told.
@@ -79,7 +85,6 @@ impl Drop for Counted<'_> {
 /// The head of a [`Line`].
 #[derive(Debug)]
 pub(crate) struct Head<'a> {
-    _counted: Counted<'a>,
     /// `None` could only come of a closed semaphore, and nothing closes this one.
     _permit: Option<SemaphorePermit<'a>>,
 }

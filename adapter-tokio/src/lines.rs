@@ -1,7 +1,11 @@
 //! Several limits at once, and the lines at each.
 
+use core::future::pending;
+use core::ptr;
+
 use holdoff::drive::{Queue, QueueFull};
-use holdoff::{Clock, Refusal};
+use holdoff::{Clock, Instant, Refusal};
+use smallvec::SmallVec;
 
 use crate::limiter::FairLimiter;
 use crate::line::Head;
@@ -26,7 +30,7 @@ impl<'a> Limit<'a> {
     }
 
     /// When its tokens are there, if they are not and can be.
-    fn missing(&self) -> Option<holdoff::Instant> {
+    fn missing(&self) -> Option<Instant> {
         match self.limiter.limiter().peek(TokioTimer.now(), self.cost) {
             Err(Refusal::NotYet { until }) => Some(until),
             Ok(()) | Err(Refusal::Never { .. }) => None,
@@ -41,66 +45,66 @@ impl<'a> Limit<'a> {
 #[derive(Debug)]
 pub(crate) struct Lines<'a> {
     limits: &'a [Limit<'a>],
-    own: Option<&'a FairLimiter>,
+    own: Option<Limit<'a>>,
 }
 
-/// The head of each line.
-#[derive(Debug)]
-pub(crate) struct Heads<'a> {
-    _heads: Vec<Head<'a>>,
-    _own: Option<Head<'a>>,
-}
+/// The head of each line that is joined so far; `None` where there is none to join.
+#[derive(Debug, Default)]
+pub(crate) struct Heads<'a>(SmallVec<[Option<Head<'a>>; 4]>);
 
 impl<'a> Lines<'a> {
-    pub(crate) const fn new(limits: &'a [Limit<'a>], own: Option<&'a FairLimiter>) -> Self {
+    pub(crate) const fn new(limits: &'a [Limit<'a>], own: Option<Limit<'a>>) -> Self {
         Self { limits, own }
     }
 
-    /// All but the widest, at which the driver waits.
-    const fn narrow(&self) -> &[Limit<'a>] {
-        match (self.own, self.limits.split_last()) {
-            (None, Some((_, narrow))) => narrow,
-            _ => self.limits,
-        }
+    fn all(&self) -> impl Iterator<Item = Limit<'a>> {
+        self.limits.iter().copied().chain(self.own)
     }
 
-    fn widest(&self) -> Option<&'a FairLimiter> {
-        self.own.or_else(|| self.limits.last().map(|limit| limit.limiter))
+    fn len(&self) -> usize {
+        self.all().count()
+    }
+
+    /// Whether a limiter is named before the `number`th, too: its line is joined once.
+    fn is_joined_before(&self, number: usize, limit: Limit<'a>) -> bool {
+        self.all().take(number).any(|other| ptr::eq(other.limiter, limit.limiter))
     }
 }
 
 impl<'a> Queue for Lines<'a> {
     type Place = Heads<'a>;
 
-    async fn join(&self) -> Result<Heads<'a>, QueueFull> {
-        let mut heads = Vec::new();
-        for (number, limit) in self.limits.iter().enumerate() {
-            if limit.cost == 0 {
-                continue;
-            }
-            heads.push(limit.limiter.line().join().await?);
-            if number < self.narrow().len() {
-                while let Some(until) = limit.missing() {
-                    limit.limiter.sleep_until(until).await;
-                }
+    async fn join(&self, heads: Option<Heads<'a>>) -> Result<Heads<'a>, QueueFull> {
+        let mut heads = heads.unwrap_or_default();
+        for (number, limit) in self.all().enumerate().skip(heads.0.len()) {
+            let is_free = limit.cost == 0 || self.is_joined_before(number, limit);
+            heads.0.push(if is_free { None } else { Some(limit.limiter.line().join().await?) });
+            if self.missing(&heads).is_some() {
+                break; // Nobody is to wait behind it at a wider limit meanwhile.
             }
         }
-        let own = match self.own {
-            Some(own) => Some(own.line().join().await?),
-            None => None,
-        };
-        Ok(Heads { _heads: heads, _own: own })
+        Ok(heads)
     }
 
-    async fn changed(&self) {
-        match self.widest() {
-            Some(limiter) => limiter.line().changed().await,
-            None => core::future::pending().await,
+    fn missing(&self, heads: &Heads<'a>) -> Option<Instant> {
+        // Who has joined all lines asks the call.
+        let last = self.all().nth(heads.0.len().checked_sub(1)?)?;
+        if heads.0.len() < self.len() { last.missing() } else { None }
+    }
+
+    fn throttled(&self, mut heads: Heads<'a>) -> Heads<'a> {
+        let short = self.all().take(heads.0.len()).position(|limit| limit.missing().is_some());
+        if let Some(short) = short {
+            heads.0.truncate(short + 1);
         }
+        heads
     }
 
-    fn throttled(&self, heads: Heads<'a>) -> Option<Heads<'a>> {
-        // Nobody is to wait behind it at the wide limit for a token of the narrow one.
-        self.narrow().iter().all(|limit| limit.missing().is_none()).then_some(heads)
+    async fn changed(&self, heads: &Heads<'a>) {
+        let last = heads.0.len().checked_sub(1).and_then(|last| self.all().nth(last));
+        match last {
+            Some(last) => last.limiter.line().changed().await,
+            None => pending().await,
+        }
     }
 }

@@ -2,8 +2,6 @@
 
 use core::future::Future;
 
-use holdoff::Policy;
-
 tokio::task_local! {
     static INSIDE: bool;
 }
@@ -44,16 +42,19 @@ impl Nesting {
         Self { is_inside: INSIDE.try_with(|&is_inside| is_inside).unwrap_or(false) }
     }
 
-    /// Runs `future` as if it were here.
+    /// Runs `future`, made somewhere else, as if it were here.
     pub fn scope<F: Future>(self, future: F) -> impl Future<Output = F::Output> {
         INSIDE.scope(self.is_inside, future)
     }
 
-    /// For the attempts of a call by `policy` that is made here.
-    pub(crate) fn of_attempts_of(policy: &Policy) -> Self {
-        // A layer that does not try again leaves it to those inside.
-        let is_inside = policy.max_attempts().get() > 1 || Self::current().is_inside;
-        Self { is_inside }
+    /// For what a layer calls that is here, and may call again or not.
+    pub(crate) fn of_layer(calls_again: bool) -> Self {
+        Self { is_inside: calls_again || Self::current().is_inside }
+    }
+
+    /// Runs `work` as if it were here.
+    pub(crate) fn enter<R>(self, work: impl FnOnce() -> R) -> R {
+        INSIDE.sync_scope(self.is_inside, work)
     }
 }
 

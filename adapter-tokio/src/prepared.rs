@@ -7,6 +7,8 @@ use core::time::Duration;
 use holdoff::drive::{self, GaveUp};
 use holdoff::{Attempt, Classify, Failure, Instant, Limits, Observer, Policy, Safety, classified};
 
+use smallvec::SmallVec;
+
 use crate::limiter::FairLimiter;
 use crate::lines::{Limit, Lines};
 use crate::nesting::{self, Nesting};
@@ -58,6 +60,8 @@ pub struct Prepared<'a, const BUCKETS: usize = 0, X = Pending<()>> {
     safety: Safety,
     cost: u32,
     nesting: nesting::Rule,
+    /// Whether what is called may be called again by somebody other than its policy.
+    calls_again: bool,
     cancelled: X,
 }
 
@@ -67,7 +71,8 @@ impl<'a> Prepared<'a> {
         Self::to(&NOTHING, None, policy)
     }
 
-    /// The same call, each attempt of which first waits in line for `cost` tokens of `limiter`.
+    /// The same call, each attempt of which first waits in line for `cost` tokens of `limiter`, in
+    /// place of the limiter it had.
     pub const fn with_limiter(mut self, limiter: &'a FairLimiter, cost: u32) -> Self {
         (self.limiter, self.cost) = (Some(limiter), cost);
         self
@@ -90,6 +95,7 @@ impl<'a, const BUCKETS: usize> Prepared<'a, BUCKETS> {
             safety: Safety::Idempotent,
             cost: 1,
             nesting: nesting::Rule::default(),
+            calls_again: false,
             cancelled: pending(),
         }
     }
@@ -114,7 +120,7 @@ impl<'a, const BUCKETS: usize> Prepared<'a, BUCKETS> {
     /// ```
     pub fn cancel_when<X: Future<Output = ()>>(self, cancelled: X) -> Prepared<'a, BUCKETS, X> {
         let Self { policy, upstream, limiter, limits, observer, name, safety, cost, .. } = self;
-        let nesting = self.nesting;
+        let Self { nesting, calls_again, .. } = self;
         Prepared {
             policy,
             upstream,
@@ -125,6 +131,7 @@ impl<'a, const BUCKETS: usize> Prepared<'a, BUCKETS> {
             safety,
             cost,
             nesting,
+            calls_again,
             cancelled,
         }
     }
@@ -152,7 +159,13 @@ impl<'a, const BUCKETS: usize, X: Future<Output = ()>> Prepared<'a, BUCKETS, X> 
     /// from its own limiter. The narrowest first: a tenant's before everybody's.
     ///
     /// Whoever waits for a narrow limit holds no place in the line of a wider one: one tenant's
-    /// backlog keeps nobody else waiting. All calls must name shared limits in the same order.
+    /// backlog keeps nobody else waiting. So what belongs to one tenant comes before everything
+    /// that tenants share; for endpoints of each tenant give each pair a limiter of its own. All
+    /// calls must name shared limits in the same order, or two can wait for each other. A second
+    /// call of this method replaces the first's.
+    ///
+    /// A 429 with a hint pauses the widest of them, which is everybody's. What a failed attempt has
+    /// taken stays taken: [`settle`](FairLimiter::settle) is for the one whose use is known.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -193,6 +206,11 @@ impl<'a, const BUCKETS: usize, X: Future<Output = ()>> Prepared<'a, BUCKETS, X> 
         Self { safety, ..self }
     }
 
+    /// The same call, one of several: another may be made if this one fails.
+    pub(crate) fn one_of(self, several: usize) -> Self {
+        Self { calls_again: several > 1, ..self }
+    }
+
     /// The same call, over when the first of its own deadline and `left` has passed.
     pub(crate) fn within(self, left: Option<Duration>) -> Self {
         match (left, self.policy.deadline()) {
@@ -214,7 +232,7 @@ impl<'a, const BUCKETS: usize, X: Future<Output = ()>> Prepared<'a, BUCKETS, X> 
     /// Calls `operation` until it succeeds or it is time to stop.
     ///
     /// The closure may borrow; the future is `Send` if closure and results are, is not boxed, and
-    /// on success allocates nothing (but a list for [`with_limits`](Self::with_limits)).
+    /// on success allocates nothing (with more than four limits: two short lists).
     ///
     /// # Errors
     /// [`GaveUp`] with the last error untouched, the reason, the attempts made and the time spent.
@@ -281,7 +299,7 @@ impl<'a, const BUCKETS: usize, X: Future<Output = ()>> Prepared<'a, BUCKETS, X> 
         mut operation: impl FnMut(Attempt) -> F,
     ) -> Result<T, GaveUp<E>> {
         let Self { policy, upstream, limiter, limits, observer, safety, cost, .. } = self;
-        let tolls: Vec<_> = limits.iter().map(Limit::toll).collect();
+        let tolls: SmallVec<[_; 4]> = limits.iter().map(Limit::toll).collect();
         let tolls = Limits::new(&tolls);
         let watch = Watch::start(self.name, safety, upstream, observer);
         let is_nested = self.nesting.applies();
@@ -295,9 +313,12 @@ impl<'a, const BUCKETS: usize, X: Future<Output = ()>> Prepared<'a, BUCKETS, X> 
             }
             if is_nested { call.nested() } else { call }
         };
-        let lines = Lines::new(limits, limiter);
-        let inside = Nesting::of_attempts_of(&policy);
-        let operation = |attempt| inside.scope(operation(attempt));
+        let lines = Lines::new(limits, limiter.map(|limiter| Limit::new(limiter, cost)));
+        // A layer that does not try again leaves it to those inside.
+        let calls_again = self.calls_again || policy.max_attempts().get() > 1;
+        let inside = Nesting::of_layer(calls_again);
+        // The closure itself may spawn a task, before there is a future.
+        let operation = |attempt| inside.scope(inside.enter(|| operation(attempt)));
         let (cancelled, random) = (self.cancelled, random());
         let call =
             drive::run_until(cancelled, &TokioTimer, &lines, begin, random, classify, operation);

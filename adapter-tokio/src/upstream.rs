@@ -48,6 +48,17 @@ impl Upstream {
     }
 
     /// The same service, each attempt being admitted by `breaker`.
+    ///
+    /// In a `let` the number of the breaker's buckets has to be said: 0 but for a rate over time.
+    ///
+    /// ```
+    /// use holdoff_tokio::{BreakerConfig, Policy, Upstream};
+    ///
+    /// let breaker = BreakerConfig::consecutive(5).build()?;
+    /// let upstream: Upstream = Upstream::new(Policy::LLM).with_breaker(breaker);
+    /// assert!(upstream.breaker().is_some());
+    /// # Ok::<(), holdoff_tokio::ConfigError>(())
+    /// ```
     #[must_use]
     pub const fn with_breaker<const BUCKETS: usize>(
         self,
@@ -109,8 +120,8 @@ impl<const BUCKETS: usize> Upstream<BUCKETS> {
         Self { limiter: Some(FairLimiter::new(quota)), ..self }
     }
 
-    /// The same service, at whose limiter at most `max_waiting` attempts wait in line at once, the
-    /// head included; whoever would be one more stops with
+    /// The same service, at whose limiter at most `max_waiting` attempts stand behind the head of
+    /// the line at once; whoever would be one more stops with
     /// [`Stop::QueueFull`](crate::Stop::QueueFull). Unbounded if not set; nothing without a
     /// limiter.
     #[must_use]

@@ -97,6 +97,7 @@ async fn a_full_line_hands_on_at_once() {
     tokio::select! {
         biased;
         _ = limiter.acquire(1) => panic!("there is no token"),
+        _ = limiter.acquire(1) => panic!("it stands behind"),
         answer = called(&first, Failure::transient(), Safety::Idempotent) => {
             assert_eq!(answer, (Ok(1), vec![1]));
         }

@@ -12,8 +12,9 @@ use common::{built, constant, within_polls};
 use holdoff::Clock;
 use holdoff_tokio::{
     AcquireError, AttemptKind, BreakerConfig, BreakerState, BudgetConfig, CircuitBreaker, Counters,
-    Event, Failure, FairLimiter, Hint, Limit, Nesting, Observation, Observer, Policy, Prepared,
-    Quota, Rate, Ratio, Retry, RetryBudget, Safety, Stop, TokioTimer, Upstream, retry,
+    Event, Failover, Failure, FairLimiter, Hint, Limit, Nesting, Observation, Observer, Policy,
+    Prepared, Quota, Rate, Ratio, Retry, RetryBudget, Safety, Stop, TokioTimer, Upstream, failover,
+    retry,
 };
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -95,81 +96,6 @@ async fn dropping_a_call_at_any_poll_leaks_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn dropping_a_call_at_any_poll_keeps_its_tokens_exactly() {
-    // Two limits, the second empty for a while: waiting takes nothing from the first.
-    for polls in 0..12 {
-        let (first, second) = (
-            FairLimiter::new(quota(Rate::per_minute(1), 3)),
-            FairLimiter::new(quota(Rate::per_minute(1), 3)),
-        );
-        second.try_acquire(3).expect("full");
-        let limits = [Limit::new(&first, 2), Limit::new(&second, 2)];
-        let sent = AtomicU32::new(0);
-        let call = Prepared::new(&Policy::STANDARD).with_limits(&limits).run(|_| {
-            sent.fetch_add(1, Ordering::Relaxed);
-            ready(Ok::<_, Failure>(()))
-        });
-        within_polls(polls, call).await;
-        let taken = 2 * sent.load(Ordering::Relaxed);
-        assert_eq!(first.available(), 3 - taken, "after {polls} polls");
-        assert_eq!((first.waiting(), second.waiting()), (0, 0));
-        sleep(600 * SECOND).await;
-        assert_eq!((first.available(), second.available()), (3, 3), "after {polls} polls");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn one_tenants_backlog_keeps_nobody_else_waiting() {
-    let global = Arc::new(FairLimiter::new(quota(Rate::per_second(10), 1)));
-    let loud = Arc::new(FairLimiter::new(quota(Rate::per_second(5), 1)));
-    let quiet = Arc::new(FairLimiter::new(quota(Rate::per_second(5), 1)));
-    let start = Instant::now();
-    let call = |tenant: &Arc<FairLimiter>| {
-        let (tenant, global) = (Arc::clone(tenant), Arc::clone(&global));
-        tokio::spawn(async move {
-            let limits = [Limit::new(&tenant, 1), Limit::new(&global, 1)];
-            let call = Prepared::new(&Policy::BATCH).with_limits(&limits);
-            call.run(async |_| Ok::<_, Failure>(start.elapsed())).await.expect("it succeeds")
-        })
-    };
-    let backlog: Vec<_> = (0..1000).map(|_| call(&loud)).collect();
-    sleep(SECOND).await;
-    let served = call(&quiet).await.expect("no panic");
-    // At most the loud tenant's head was before it at the global limiter.
-    assert!(served <= SECOND + SECOND / 5, "served after {served:?}");
-    // The backlog itself keeps to its own rate.
-    let mut last = Duration::ZERO;
-    for call in backlog {
-        last = last.max(call.await.expect("no panic"));
-    }
-    assert!((199 * SECOND..202 * SECOND).contains(&last), "{last:?}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_paused_tenant_holds_up_nobody_at_the_global_limiter() {
-    let global = Arc::new(FairLimiter::new(quota(Rate::per_second(10), 1)));
-    let paused = Arc::new(FairLimiter::new(quota(Rate::per_second(100), 9)));
-    let other = Arc::new(FairLimiter::new(quota(Rate::per_second(100), 9)));
-    let start = Instant::now();
-    global.try_acquire(1).expect("full");
-    let call = |tenant: &Arc<FairLimiter>| {
-        let (tenant, global) = (Arc::clone(tenant), Arc::clone(&global));
-        tokio::spawn(async move {
-            let limits = [Limit::new(&tenant, 1), Limit::new(&global, 1)];
-            let call = Prepared::new(&Policy::BATCH).with_limits(&limits);
-            call.run(async |_| Ok::<_, Failure>(start.elapsed())).await.expect("it succeeds")
-        })
-    };
-    // It is the head of the global line when its own tenant is paused.
-    let first = call(&paused);
-    sleep(SECOND / 100).await;
-    paused.pause_for(30 * SECOND);
-    let second = call(&other);
-    assert!(second.await.expect("no panic") < SECOND);
-    assert!(first.await.expect("no panic") >= 30 * SECOND);
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_line_that_is_full_says_so_at_once() {
     let one = NonZeroU32::MIN;
     let upstream = Upstream::new(Policy::BATCH)
@@ -177,18 +103,20 @@ async fn a_line_that_is_full_says_so_at_once() {
         .with_max_waiting(one);
     let upstream = Arc::new(upstream);
     upstream.call(async || Ok::<_, Failure>(())).await.expect("the first is admitted");
-    let waiting = tokio::spawn({
+    let waiting = [(); 2].map(|()| {
         let upstream = Arc::clone(&upstream);
-        async move { upstream.call(async || Ok::<_, Failure>(())).await }
+        tokio::spawn(async move { upstream.call(async || Ok::<_, Failure>(())).await })
     });
     sleep(SECOND).await;
     let start = Instant::now();
-    let gave_up = upstream.call(fails).await.expect_err("one waits already");
+    let gave_up = upstream.call(fails).await.expect_err("one stands behind the head already");
     assert_eq!((gave_up.stop, gave_up.attempts, gave_up.last), (Stop::QueueFull, 0, None));
     let limiter = upstream.limiter().expect("it has one");
     assert_eq!(limiter.acquire(1).await, Err(AcquireError::QueueFull));
-    assert_eq!((start.elapsed(), limiter.waiting()), (Duration::ZERO, 1));
-    waiting.await.expect("no panic").expect("it is admitted in time");
+    assert_eq!((start.elapsed(), limiter.waiting()), (Duration::ZERO, 2));
+    for waiting in waiting {
+        waiting.await.expect("no panic").expect("it is admitted in time");
+    }
     assert_eq!(limiter.waiting(), 0);
 }
 
@@ -269,6 +197,51 @@ async fn layers_do_not_multiply_unless_they_are_told_to() {
         assert_eq!(gave_up.stop, Stop::Attempts);
         assert_eq!(wire.load(Ordering::Relaxed), requests);
     }
+}
+
+// A task spawned by the closure itself, before there is a future, and a failover of candidates that
+// make one attempt each.
+#[tokio::test(start_paused = true)]
+async fn what_tries_again_is_known_wherever_it_is_asked() {
+    let policy = built(constant(5, SECOND));
+    let wire = Arc::new(AtomicU32::new(0));
+    let inner = |wire: &Arc<AtomicU32>| {
+        let wire = Arc::clone(wire);
+        async move {
+            let call = retry(&policy, || {
+                wire.fetch_add(1, Ordering::Relaxed);
+                fails()
+            });
+            call.await.map_err(|gave_up| gave_up.last.expect("it failed"))
+        }
+    };
+    let spawned = retry(&policy, || {
+        let task = tokio::spawn(Nesting::current().scope(inner(&wire)));
+        async { task.await.expect("no panic") }
+    });
+    assert!(spawned.await.is_err());
+    assert_eq!(wire.swap(0, Ordering::Relaxed), 5);
+
+    let once = [(); 3].map(|()| Upstream::new(built(constant(1, SECOND))));
+    let shared = Failover::<3>::new();
+    let served = failover(&shared, once.each_ref()).run(|_, _| inner(&wire));
+    assert!(served.await.is_err());
+    assert_eq!(wire.load(Ordering::Relaxed), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_timeout_is_told_from_an_error() {
+    let policy = built(constant(3, SECOND).with_attempt_timeout(SECOND));
+    let gave_up = retry(&policy, pending::<Result<(), Failure>>).await.expect_err("late");
+    assert_eq!((gave_up.last, gave_up.timed_out), (None, true));
+    let told = "gave up after 3 attempts in 5s: no attempts left; the last attempt timed out";
+    assert_eq!(gave_up.to_string(), told);
+    let call = Prepared::new(&policy).run(async |attempt| match attempt.number {
+        1 => fails().await,
+        _ => pending().await,
+    });
+    let gave_up = call.await.expect_err("late");
+    assert_eq!((gave_up.last, gave_up.timed_out), (Some(Failure::transient()), true));
 }
 
 #[derive(Debug, Default)]
@@ -383,25 +356,6 @@ async fn nobody_in_line_is_overtaken() {
     big.await.expect("no panic").expect("it fits");
     sleep(SECOND).await;
     assert_eq!(limiter.try_acquire(1), Ok(()));
-}
-
-#[tokio::test(start_paused = true)]
-async fn what_was_overestimated_wakes_the_head_and_what_was_not_is_owed() {
-    let tokens = Arc::new(FairLimiter::new(quota(Rate::per_second(1), 100)));
-    tokens.try_acquire(100).expect("full");
-    let start = Instant::now();
-    let waiting = tokio::spawn({
-        let tokens = Arc::clone(&tokens);
-        async move { tokens.acquire(50).await }
-    });
-    sleep(SECOND).await;
-    tokens.settle(100, 20);
-    waiting.await.expect("no panic").expect("it fits");
-    assert_eq!(start.elapsed(), SECOND);
-    tokens.settle(50, 90);
-    // 100 - 100 + 1 + 80 - 50 - 40 = -9
-    tokens.acquire(1).await.expect("one token fits");
-    assert_eq!(start.elapsed(), 11 * SECOND);
 }
 
 const fn is_send<T: Send>(value: T) -> T {

@@ -199,6 +199,19 @@ impl<const BUCKETS: usize> Call<'_, BUCKETS> {
         self.record(now, Outcome::Failure(Failure::transient()), sample);
     }
 
+    /// What to do when the driver's queue says that a limit has no token before `until`: as if
+    /// [`poll`](Self::poll) had found out.
+    pub fn throttled(&mut self, now: Instant, until: Instant) -> Step {
+        match self.state {
+            State::Done => Step::Done,
+            State::InFlight => Step::Attempt(self.attempt(now)),
+            State::Stopped { stop, .. } => Step::Stop(stop),
+            State::Failed { .. } | State::Ready { .. } => {
+                self.refused(now, Refusal::NotYet { until })
+            }
+        }
+    }
+
     /// Ends the call for a reason of the driver's own, such as [`Stop::Cancelled`] or
     /// [`Stop::QueueFull`]. Ignored if it is over.
     ///

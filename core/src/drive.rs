@@ -22,6 +22,8 @@ pub struct GaveUp<E> {
     pub last: Option<E>,
     /// Why there was no further attempt.
     pub stop: Stop,
+    /// Whether the last attempt was cut off by its timeout; `last` is of an earlier one, then.
+    pub timed_out: bool,
     /// Attempts made.
     pub attempts: u32,
     /// The time since the call started.
@@ -40,6 +42,7 @@ impl<E> GaveUp<E> {
         Self {
             last,
             stop,
+            timed_out: false,
             attempts: call.attempts(),
             elapsed: call.elapsed(now),
             retry_after: call.retry_after(),
@@ -50,12 +53,23 @@ impl<E> GaveUp<E> {
 impl<E> fmt::Display for GaveUp<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plural = if self.attempts == 1 { "" } else { "s" };
-        let (attempts, elapsed) = (self.attempts, self.elapsed);
+        let (attempts, elapsed) = (self.attempts, rounded(self.elapsed));
         write!(f, "gave up after {attempts} attempt{plural} in {elapsed:?}: {}", self.stop)?;
+        if self.timed_out {
+            f.write_str("; the last attempt timed out")?;
+        }
         match self.retry_after {
             Some(Duration::MAX) | None => Ok(()),
-            Some(delay) => write!(f, "; worth another try in {delay:?}"),
+            Some(delay) => write!(f, "; worth another try in {:?}", rounded(delay)),
         }
+    }
+}
+
+/// To the millisecond, if it is that long.
+fn rounded(time: Duration) -> Duration {
+    match Duration::new(time.as_secs(), time.subsec_millis() * 1_000_000) {
+        Duration::ZERO => time,
+        rounded => rounded,
     }
 }
 
@@ -72,25 +86,33 @@ impl<E: Error + 'static> Error for GaveUp<E> {
 /// can borrow from it. Dropping the place, or the future that waits for it, lets the next one in
 /// and leaves no debt behind.
 pub trait Queue {
-    /// The head of the line.
+    /// The head of the line; where there are several lines, of as many as are joined so far.
     type Place;
 
-    /// Waits to become the head.
+    /// Waits to become the head, or, holding a place, of the next line if there is one.
     ///
     /// # Errors
     /// [`QueueFull`] at once if too many are waiting already.
-    fn join(&self) -> impl Future<Output = Result<Self::Place, QueueFull>>;
+    fn join(
+        &self,
+        place: Option<Self::Place>,
+    ) -> impl Future<Output = Result<Self::Place, QueueFull>>;
 
-    /// Completes when the limiter changed so that the head may be admitted earlier than it was
-    /// told.
-    fn changed(&self) -> impl Future<Output = ()> {
-        pending()
+    /// When a limit will have what is needed that has to be waited for before the next line is
+    /// joined. `None`, always where there is one line only: ask the call.
+    fn missing(&self, _place: &Self::Place) -> Option<Instant> {
+        None
     }
 
-    /// The head is not admitted yet: it keeps its place, or gives it up with `None` and joins
-    /// again.
-    fn throttled(&self, place: Self::Place) -> Option<Self::Place> {
-        Some(place)
+    /// The head is not admitted yet: what it keeps of its place while it waits.
+    fn throttled(&self, place: Self::Place) -> Self::Place {
+        place
+    }
+
+    /// Completes when a limiter changed so that the holder of `place` may be admitted earlier than
+    /// it was told.
+    fn changed(&self, _place: &Self::Place) -> impl Future<Output = ()> {
+        pending()
     }
 }
 
@@ -113,7 +135,7 @@ pub struct NoQueue;
 impl Queue for NoQueue {
     type Place = ();
 
-    async fn join(&self) -> Result<(), QueueFull> {
+    async fn join(&self, _place: Option<()>) -> Result<(), QueueFull> {
         Ok(())
     }
 }
@@ -160,17 +182,18 @@ pub async fn run_until<'a, const BUCKETS: usize, O, T, E, F: Future<Output = O>>
     let mut cancelled = pin!(cancelled);
     let mut now = timer.now();
     let mut call = begin(now);
-    let mut last = None;
+    let (mut last, mut timed_out) = (None, false);
     let mut place = None;
     let stop = loop {
         // Before anything is sent; `ready` completes at once.
         if unless(cancelled.as_mut(), ready(())).await.is_none() {
             break Stop::Cancelled;
         }
-        if place.is_none() && call.wants_permit(now) {
+        if call.wants_permit(now) {
             let deadline = call.deadline().unwrap_or(Instant::MAX);
             let joined = {
-                let (joined, late) = (pin!(queue.join()), pin!(timer.sleep_until(deadline)));
+                let joined = pin!(queue.join(place.take()));
+                let late = pin!(timer.sleep_until(deadline));
                 unless(cancelled.as_mut(), before(joined, late)).await
             };
             let Some(joined) = joined else { break Stop::Cancelled };
@@ -181,10 +204,12 @@ pub async fn run_until<'a, const BUCKETS: usize, O, T, E, F: Future<Output = O>>
                 None => {} // The deadline has passed, as the call will say.
             }
         }
-        let step = call.poll(now, &mut random);
-        let had_place = place.is_some();
+        let step = match place.as_ref().and_then(|place| queue.missing(place)) {
+            Some(until) => call.throttled(now, until),
+            None => call.poll(now, &mut random),
+        };
         place = match step {
-            Step::Throttled { .. } => place.and_then(|place| queue.throttled(place)),
+            Step::Throttled { .. } => place.map(|place| queue.throttled(place)),
             _ => None,
         };
         let woken = match step {
@@ -203,11 +228,12 @@ pub async fn run_until<'a, const BUCKETS: usize, O, T, E, F: Future<Output = O>>
                     }
                     Some(Some(Err((failure, error)))) => {
                         call.record(now, Outcome::Failure(failure), &mut random);
-                        last = Some(error);
+                        (last, timed_out) = (Some(error), false);
                         Some(())
                     }
                     Some(None) => {
                         call.record_timeout(now, &mut random);
+                        timed_out = true;
                         Some(())
                     }
                     None => None,
@@ -216,9 +242,15 @@ pub async fn run_until<'a, const BUCKETS: usize, O, T, E, F: Future<Output = O>>
             Step::Backoff { until, .. } => {
                 unless(cancelled.as_mut(), pin!(timer.sleep_until(until))).await
             }
-            Step::Throttled { .. } if had_place && place.is_none() => Some(()), // Joins again.
             Step::Throttled { until } => {
-                let (changed, timeout) = (pin!(queue.changed()), pin!(timer.sleep_until(until)));
+                // Only who has a place hears of changes: nobody else is woken in its stead.
+                let changed = pin!(async {
+                    match &place {
+                        Some(place) => queue.changed(place).await,
+                        None => pending().await,
+                    }
+                });
+                let timeout = pin!(timer.sleep_until(until));
                 unless(cancelled.as_mut(), before(changed, timeout)).await.map(|_| ())
             }
             // Only a call that was over before it began.
@@ -231,7 +263,7 @@ pub async fn run_until<'a, const BUCKETS: usize, O, T, E, F: Future<Output = O>>
         }
     };
     call.give_up(now, stop); // Unless it has stopped by itself.
-    Err(GaveUp::new(&call, now, stop, last))
+    Err(GaveUp { timed_out, ..GaveUp::new(&call, now, stop, last) })
 }
 
 /// Runs a call to its end, blocking: the twin of [`run`].

@@ -1,5 +1,7 @@
 //! What an attempt takes from limiters before it starts: all of it or nothing.
 
+use core::ptr;
+
 use crate::limiter::{Limiter, Refusal};
 use crate::time::Instant;
 
@@ -31,15 +33,6 @@ impl<'a> Limit<'a> {
 
     fn refund(&self) {
         self.limiter.refund(self.cost);
-    }
-
-    /// Whether it can ever be had, and not for nothing.
-    fn is_worth_a_wait(&self) -> bool {
-        0 < self.cost && self.cost <= self.limiter.quota().burst()
-    }
-
-    fn is_impossible(&self) -> bool {
-        self.cost > self.limiter.quota().burst()
     }
 }
 
@@ -91,6 +84,9 @@ impl<'a> Toll<'a> {
     /// Takes from all or from none.
     #[inline]
     pub(super) fn take(self, now: Instant) -> Result<(), Refusal> {
+        if let (Some(_), Some(burst)) = (self.limits, self.impossible()) {
+            return Err(Refusal::Never { burst }); // Before a wait for another.
+        }
         for (number, limit) in self.all().enumerate() {
             if let Err(refusal) = limit.limiter.try_acquire(now, limit.cost) {
                 self.all().take(number).for_each(|limit| limit.refund());
@@ -107,8 +103,17 @@ impl<'a> Toll<'a> {
 
     /// Whether it may have to be waited for, and can be had.
     pub(super) fn is_worth_a_wait(self) -> bool {
-        self.all().any(|limit| limit.is_worth_a_wait())
-            && !self.all().any(|limit| limit.is_impossible())
+        self.all().any(|limit| limit.cost > 0) && self.impossible().is_none()
+    }
+
+    /// A burst below what is taken from its limiter, which may be named more than once.
+    fn impossible(self) -> Option<u32> {
+        self.all().find_map(|limit| {
+            let same = self.all().filter(|other| ptr::eq(limit.limiter, other.limiter));
+            let cost = same.fold(0_u32, |sum, other| sum.saturating_add(other.cost));
+            let burst = limit.limiter.quota().burst();
+            (cost > burst).then_some(burst)
+        })
     }
 
     /// What a server's "come back then" is about: the call's own limiter, or the widest limit.

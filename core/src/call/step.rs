@@ -137,7 +137,7 @@ impl fmt::Display for Stop {
             Self::HintTooLong { hint } => {
                 write!(f, "the server asks for a wait of {hint:?}, longer than allowed")
             }
-            Self::Nested => f.write_str("another layer tries again"),
+            Self::Nested => f.write_str("it is made inside of a call that tries again by itself"),
             Self::NotIdempotent => {
                 f.write_str("the request may have been processed and is not safe to repeat")
             }

@@ -21,8 +21,8 @@ struct Line<'a> {
     /// What the change is.
     change: &'a dyn Fn(),
     joined: Cell<u32>,
-    /// How often the head gives its place up when it is not admitted.
-    retreats: Cell<u32>,
+    /// Until when a limit has nothing that is to be waited for before the limiter.
+    missing_until: Instant,
     is_full: bool,
     held: Cell<bool>,
 }
@@ -35,7 +35,7 @@ impl<'a> Line<'a> {
             changed_at: Cell::new(Instant::MAX),
             change: &|| (),
             joined: Cell::new(0),
-            retreats: Cell::new(0),
+            missing_until: Instant::EPOCH,
             is_full: false,
             held: Cell::new(false),
         }
@@ -53,7 +53,10 @@ impl Drop for Head<'_> {
 impl<'b> Queue for &'b Line<'_> {
     type Place = Head<'b>;
 
-    async fn join(&self) -> Result<Head<'b>, QueueFull> {
+    async fn join(&self, place: Option<Head<'b>>) -> Result<Head<'b>, QueueFull> {
+        if let Some(place) = place {
+            return Ok(place);
+        }
         if self.is_full {
             return Err(QueueFull);
         }
@@ -63,13 +66,11 @@ impl<'b> Queue for &'b Line<'_> {
         Ok(Head(&self.held))
     }
 
-    fn throttled(&self, place: Head<'b>) -> Option<Head<'b>> {
-        let retreats = self.retreats.get();
-        self.retreats.set(retreats.saturating_sub(1));
-        (retreats == 0).then_some(place)
+    fn missing(&self, _place: &Head<'b>) -> Option<Instant> {
+        Some(self.missing_until).filter(|&until| self.timer.now() < until)
     }
 
-    async fn changed(&self) {
+    async fn changed(&self, _place: &Head<'b>) {
         assert!(self.held.get(), "only the head waits for the limiter");
         self.timer.sleep_until(self.changed_at.get()).await;
         self.changed_at.set(Instant::MAX);
@@ -175,13 +176,15 @@ fn the_head_hears_of_a_change_while_it_sleeps() {
 }
 
 #[test]
-fn a_head_that_gives_its_place_up_joins_again() {
+fn a_limit_before_the_limiter_is_waited_for_if_there_is_time() {
     let timer = ManualTimer::new(Instant::EPOCH);
     let limiter = limiter(1, secs(100), 1);
-    assert_eq!(limiter.try_acquire(Instant::EPOCH, 1), Ok(()));
-    let line = Line { retreats: Cell::new(2), ..Line::new(&timer, Instant::EPOCH) };
-    let (started, _) = starts(&line, &policy(1).build().expect("valid"), &limiter, 1);
-    assert_eq!((started, line.joined.get()), (vec![at(secs(100))], 3));
+    let line = || Line { missing_until: at(secs(30)), ..Line::new(&timer, Instant::EPOCH) };
+    let late = policy(1).with_deadline(secs(20)).build().expect("valid");
+    let answer = starts(&line(), &late, &limiter, 1);
+    assert_eq!((answer, timer.now()), ((vec![], Stop::Deadline), Instant::EPOCH));
+    let (started, _) = starts(&line(), &policy(1).build().expect("valid"), &limiter, 1);
+    assert_eq!(started, [at(secs(30))]);
 }
 
 #[test]
