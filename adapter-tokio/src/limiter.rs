@@ -13,6 +13,16 @@ use crate::prepared::Prepared;
 use crate::timer::TokioTimer;
 
 /// Why a limiter did not let somebody wait. Nothing was taken.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() {
+/// use holdoff_tokio::{AcquireError, FairLimiter, Quota, Rate, valid};
+///
+/// let limiter = FairLimiter::new(valid!(Quota::new(Rate::per_second(1), 5)));
+/// assert_eq!(limiter.acquire(6).await, Err(AcquireError::CostTooHigh { burst: 5 }));
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum AcquireError {
@@ -117,6 +127,17 @@ impl FairLimiter {
     ///
     /// Nobody in line is overtaken: while somebody waits it is refused.
     ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() {
+    /// use holdoff_tokio::{FairLimiter, Quota, Rate, valid};
+    ///
+    /// let limiter = FairLimiter::new(valid!(Quota::new(Rate::per_second(1), 5)));
+    /// assert!(limiter.try_acquire(5).is_ok());
+    /// assert!(limiter.try_acquire(1).is_err());
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// [`Refusal::NotYet`] with the instant at which asking again can succeed, if nobody else asks;
     /// [`Refusal::Never`] if `cost` is above the burst.
@@ -199,6 +220,20 @@ impl FairLimiter {
     /// Admits nobody for `pause`, then resumes at the rate, with one token and not with a burst.
     ///
     /// Reaches everybody in line. A shorter pause than the one in force changes nothing.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() {
+    /// use holdoff_tokio::{FairLimiter, Quota, Rate, valid};
+    /// use std::time::Duration;
+    ///
+    /// let limiter = FairLimiter::new(valid!(Quota::new(Rate::per_second(1), 5)));
+    /// limiter.pause_for(Duration::from_secs(30));
+    /// assert_eq!(limiter.available(), 0);
+    /// tokio::time::sleep(Duration::from_secs(30)).await;
+    /// assert_eq!(limiter.available(), 1);
+    /// # }
+    /// ```
     pub fn pause_for(&self, pause: Duration) {
         self.limiter.pause_until(TokioTimer.now().saturating_add(pause));
     }
@@ -216,6 +251,17 @@ impl FairLimiter {
     }
 
     /// Changes rate and burst for everybody, also for those in line. Never grants a fresh burst.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() {
+    /// use holdoff_tokio::{FairLimiter, Quota, Rate, valid};
+    ///
+    /// let limiter = FairLimiter::new(valid!(Quota::new(Rate::per_second(1), 5)));
+    /// limiter.set_quota(valid!(Quota::new(Rate::per_second(10), 50)));
+    /// assert_eq!((limiter.quota().burst(), limiter.available()), (50, 5));
+    /// # }
+    /// ```
     pub fn set_quota(&self, quota: Quota) {
         while self.limiter.set_quota(TokioTimer.now(), quota).is_err() {
             std::thread::yield_now(); // Another thread is a few instructions from being done.

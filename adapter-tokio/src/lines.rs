@@ -12,6 +12,15 @@ use crate::line::Head;
 use crate::timer::TokioTimer;
 
 /// A limiter and what each attempt takes from it.
+///
+/// ```
+/// use holdoff_tokio::{FairLimiter, Limit, Quota, Rate, valid};
+///
+/// static TOKENS: FairLimiter =
+///     FairLimiter::new(valid!(Quota::new(Rate::per_minute(30_000), 1_000)));
+/// let estimate = Limit::new(&TOKENS, 800);
+/// # let _ = estimate;
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Limit<'a> {
     limiter: &'a FairLimiter,

@@ -11,10 +11,10 @@ use crate::upstream::Upstream;
 /// Calls `operation` until it succeeds or `policy` says stop.
 ///
 /// Only for what is safe to repeat: an operation that timed out may have been carried out. An async
-/// closure may read what it captures; to change it, copy or clone it into an `async move` block. The
-/// closure may borrow; the future is `Send` if closure and results are. Dropping the future ends an
-/// attempt or a wait at once, and nothing more is sent. Each call draws its own random numbers,
-/// seeded from the system.
+/// closure may read what it captures; to change it, copy or clone it into an `async move` block.
+/// The closure may borrow; the future is `Send` if closure and results are. Dropping the future
+/// ends an attempt or a wait at once, and nothing more is sent. Each call draws its own random
+/// numbers, seeded from the system.
 ///
 /// # Errors
 /// [`GaveUp`] with the last error untouched, the reason, the attempts made and the time spent.

@@ -10,6 +10,10 @@ use tokio::time::Instant as TokioInstant;
 
 /// tokio's clock and sleep.
 ///
+/// One reading is one of `std::time::Instant` and about 65 instructions (callgrind, fat LTO,
+/// without tokio's `test-util`): no lock, no allocation. A call that succeeds at once reads twice,
+/// and once more for each line that it joins.
+///
 /// All timers share one epoch, so instants of one can be used with any other whose runtime reads
 /// the same time; a runtime whose clock was paused and advanced does not. Sleeps end on tokio's
 /// millisecond, never before the instant asked for. Must be used inside a tokio runtime with time

@@ -49,13 +49,11 @@ impl Upstream {
 
     /// The same service, each attempt being admitted by `breaker`.
     ///
-    /// In a `let` the number of the breaker's buckets has to be said: 0 but for a rate over time.
-    ///
     /// ```
     /// use holdoff_tokio::{BreakerConfig, Policy, Upstream};
     ///
     /// let breaker = BreakerConfig::consecutive(5).build()?;
-    /// let upstream: Upstream = Upstream::new(Policy::LLM).with_breaker(breaker);
+    /// let upstream = Upstream::new(Policy::LLM).with_breaker(breaker);
     /// assert!(upstream.breaker().is_some());
     /// # Ok::<(), holdoff_tokio::ConfigError>(())
     /// ```
@@ -74,7 +72,8 @@ impl Upstream {
     /// use holdoff_tokio::{BreakerConfig, Policy, Upstream};
     ///
     /// fn upstream(failures: Option<u32>) -> Upstream<10> {
-    ///     let breaker = failures.and_then(|most| BreakerConfig::consecutive(most).build().ok());
+    ///     let rule = failures.map(BreakerConfig::consecutive);
+    ///     let breaker = rule.and_then(|rule| rule.build_with_buckets().ok());
     ///     Upstream::new(Policy::STANDARD).with_optional_breaker(breaker)
     /// }
     ///

@@ -8,11 +8,12 @@ use core::time::Duration;
 
 use allocation_counter::measure;
 use holdoff_tokio::{
-    BreakerConfig, BudgetConfig, Counters, Failover, Failure, FairLimiter, Keyed, Policy, Prepared,
-    Quota, Rate, Ratio, Upstream, failover, retry, valid,
+    BreakerConfig, BudgetConfig, Counters, Failover, Failure, FairLimiter, Keyed, Limit, Policy,
+    Prepared, Quota, Rate, Ratio, Upstream, failover, retry, valid,
 };
 
 static LIMITER: FairLimiter = FairLimiter::new(valid!(Quota::new(Rate::per_second(10), 20)));
+static TOKENS: FairLimiter = FairLimiter::new(valid!(Quota::new(Rate::per_second(10), 20)));
 static MODELS: Failover<2> = Failover::new();
 static PROVIDER: Upstream = Upstream::new(Policy::INTERACTIVE)
     .named("provider")
@@ -64,6 +65,9 @@ async fn nothing_is_allocated() {
     assert_eq!(allocations(LIMITER.retry(&Policy::LLM, answer)).await, 0);
     assert_eq!(allocations(prepared.run(|_| answer())).await, 0);
     assert_eq!(allocations(PROVIDER.call(answer)).await, 0);
+    let limits = [Limit::new(&LIMITER, 1), Limit::new(&TOKENS, 3)];
+    let limited = PROVIDER.prepare().with_limits(&limits);
+    assert_eq!(allocations(limited.run(|_| answer())).await, 0);
     // The first of several that could serve it does.
     let served = failover(&MODELS, [&PROVIDER, &PROVIDER]).with_deadline(Duration::from_secs(20));
     let served = async { served.run(|_, _| answer()).await.map(|served| served.value) };

@@ -113,7 +113,8 @@ async fn three_scopes_keep_apart_what_is_apart() {
     assert!((29 * SECOND..31 * SECOND).contains(&start.elapsed()));
 }
 
-// The head of a narrow line waits; the others of it, and of other lines, are not woken in its stead.
+// The head of a narrow line waits; the others of it, and of other lines, are not woken in its
+// stead.
 #[tokio::test(start_paused = true)]
 async fn a_faster_narrow_limit_is_heard_of_at_once() {
     let (narrow, wide) = (

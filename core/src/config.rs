@@ -21,7 +21,8 @@ pub enum ConfigError {
     AttemptTimeoutZero,
     /// The first delay is longer than the longest one.
     BaseAboveMax,
-    /// A rule over time needs a breaker with buckets, `CircuitBreaker<10>`.
+    /// A rule over time needs a breaker with buckets:
+    /// [`build_with_buckets`](crate::BreakerConfig::build_with_buckets).
     BreakerBuckets,
     /// A breaker's rule can never trip it, or always does.
     BreakerRule,
@@ -59,7 +60,7 @@ impl ConfigError {
             Self::AttemptTimeoutZero => "attempt timeout must not be zero",
             Self::BaseAboveMax => "base delay must not exceed the maximum delay",
             Self::BreakerBuckets => {
-                "a rate over time needs a breaker with buckets, such as CircuitBreaker<10>"
+                "a rate over time needs a breaker with buckets: build_with_buckets::<10>()"
             }
             Self::BreakerRule => {
                 "breaker must trip on at least 1 failure in a row, on a share above 0 and at most \

@@ -65,7 +65,8 @@ impl Upstream {
     /// use holdoff::{BreakerConfig, Upstream};
     ///
     /// fn upstream(failures: Option<u32>) -> Upstream<10> {
-    ///     let breaker = failures.and_then(|most| BreakerConfig::consecutive(most).build().ok());
+    ///     let rule = failures.map(BreakerConfig::consecutive);
+    ///     let breaker = rule.and_then(|rule| rule.build_with_buckets().ok());
     ///     Upstream::new().with_optional_breaker(breaker)
     /// }
     ///

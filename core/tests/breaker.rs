@@ -18,7 +18,7 @@ fn breaker() -> CircuitBreaker {
 }
 
 fn built<const BUCKETS: usize>(config: BreakerConfig) -> CircuitBreaker<BUCKETS> {
-    config.build().expect("the configuration is valid")
+    config.build_with_buckets().expect("the configuration is valid")
 }
 
 fn fail<const B: usize>(breaker: &CircuitBreaker<B>, times: u32, now: Instant) {
@@ -303,14 +303,18 @@ fn a_configuration_that_cannot_work_is_refused() {
         (ok.with_max_open_period(second), ConfigError::OpenPeriod),
         (ok.with_max_open_period(Duration::MAX), ConfigError::OpenPeriod),
     ] {
-        assert_eq!(config.build::<0>().err(), Some(error), "{config:?}");
+        assert_eq!(config.build().err(), Some(error), "{config:?}");
     }
     for config in [
         over(Duration::ZERO, Ratio::percent(50)),
         over(second, Ratio::ONE),
         over(second, Ratio::percent(50)).with_min_calls(0),
     ] {
-        assert_eq!(config.build::<10>().err(), Some(ConfigError::BreakerRule), "{config:?}");
+        assert_eq!(
+            config.build_with_buckets::<10>().err(),
+            Some(ConfigError::BreakerRule),
+            "{config:?}"
+        );
     }
 }
 

@@ -76,7 +76,7 @@ impl BreakerSection {
     /// # Errors
     /// The key, what it says and what is allowed.
     pub fn build(&self) -> Result<CircuitBreaker<BUCKETS>, SettingError> {
-        self.core()?.build().map_err(|cause| {
+        self.core()?.build_with_buckets().map_err(|cause| {
             let full = self.effective();
             let shown = |duration: Option<Duration>| duration.unwrap_or_default().write().shown();
             let error = SettingError::of(cause);

@@ -165,8 +165,17 @@ impl Error for FileError {
 
 /// Appends `record`, without its leading line feed unless it is needed.
 fn append(file: &mut File, record: &[u8]) -> Result<(), FileError> {
+    // From the look at the end to the write no other process of ours is to write; the lock goes
+    // with a process that crashes.
+    file.lock().map_err(FileError::Write)?;
+    let appended = append_alone(file, record);
+    file.unlock().map_err(FileError::Write)?;
+    appended
+}
+
+fn append_alone(file: &mut File, record: &[u8]) -> Result<(), FileError> {
     // Each time, for another process may have crashed in the meantime.
-    let from = if ends_in_a_line(file).map_err(FileError::Write)? { 0 } else { 1 };
+    let from = if ends_within_a_line(file).map_err(FileError::Write)? { 0 } else { 1 };
     let record = record.get(from..).unwrap_or_default();
     let written = loop {
         match file.write(record) {
@@ -183,7 +192,7 @@ fn append(file: &mut File, record: &[u8]) -> Result<(), FileError> {
 }
 
 /// Whether the file ends in the middle of a line.
-fn ends_in_a_line(file: &mut File) -> io::Result<bool> {
+fn ends_within_a_line(file: &mut File) -> io::Result<bool> {
     if file.seek(SeekFrom::End(0))? == 0 {
         return Ok(false);
     }

@@ -89,7 +89,8 @@ impl BreakerConfig {
     ///
     /// // More than 50 % for 30 s.
     /// static BREAKER: CircuitBreaker<10> = valid!(
-    ///     BreakerConfig::rate_over(Duration::from_secs(30), Ratio::percent(50)).build()
+    ///     BreakerConfig::rate_over(Duration::from_secs(30), Ratio::percent(50))
+    ///         .build_with_buckets()
     /// );
     /// # let _ = &BREAKER;
     /// ```
@@ -168,12 +169,12 @@ impl BreakerConfig {
         Self { stable_period, ..self }
     }
 
-    /// The finished breaker: closed, nothing counted. A [`rate_over`](Self::rate_over) needs at
-    /// least 1 of `BUCKETS`; the other rules do without and leave them unused.
+    /// The finished breaker: closed, nothing counted. For a [`rate_over`](Self::rate_over) it is
+    /// [`build_with_buckets`](Self::build_with_buckets).
     ///
     /// ```
     /// use core::time::Duration;
-    /// use holdoff::{BreakerConfig, CircuitBreaker, ConfigError, Ratio};
+    /// use holdoff::{BreakerConfig, ConfigError, Ratio};
     ///
     /// let ten = Duration::from_secs(10);
     /// for (config, error) in [
@@ -184,8 +185,7 @@ impl BreakerConfig {
     ///         ConfigError::OpenPeriod,
     ///     ),
     /// ] {
-    ///     let breaker: Result<CircuitBreaker, _> = config.build();
-    ///     assert_eq!(breaker.unwrap_err(), error);
+    ///     assert_eq!(config.build().unwrap_err(), error);
     /// }
     /// ```
     ///
@@ -204,7 +204,37 @@ impl BreakerConfig {
     /// [`ConfigError::OpenPeriod`], [`ConfigError::Probes`], [`ConfigError::RatioAboveOne`],
     /// [`ConfigError::SlowCallZero`].
     #[cfg(not(loom))]
-    pub const fn build<const BUCKETS: usize>(self) -> Result<CircuitBreaker<BUCKETS>, ConfigError> {
+    pub const fn build(self) -> Result<CircuitBreaker, ConfigError> {
+        self.build_with_buckets()
+    }
+
+    /// The finished breaker.
+    ///
+    /// # Errors
+    /// As outside of models.
+    #[cfg(loom)]
+    pub fn build(self) -> Result<CircuitBreaker, ConfigError> {
+        self.build_with_buckets()
+    }
+
+    /// The finished breaker, with `BUCKETS` periods to count in. A [`rate_over`](Self::rate_over)
+    /// needs at least 1; the other rules leave them unused.
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use holdoff::{BreakerConfig, ConfigError, Ratio};
+    ///
+    /// let config = BreakerConfig::rate_over(Duration::from_secs(30), Ratio::percent(50));
+    /// assert!(config.build_with_buckets::<10>().is_ok());
+    /// assert_eq!(config.build().unwrap_err(), ConfigError::BreakerBuckets);
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`build`](Self::build).
+    #[cfg(not(loom))]
+    pub const fn build_with_buckets<const BUCKETS: usize>(
+        self,
+    ) -> Result<CircuitBreaker<BUCKETS>, ConfigError> {
         match self.terms(BUCKETS) {
             Ok(terms) => Ok(CircuitBreaker::new(terms)),
             Err(error) => Err(error),
@@ -216,7 +246,9 @@ impl BreakerConfig {
     /// # Errors
     /// As outside of models.
     #[cfg(loom)]
-    pub fn build<const BUCKETS: usize>(self) -> Result<CircuitBreaker<BUCKETS>, ConfigError> {
+    pub fn build_with_buckets<const BUCKETS: usize>(
+        self,
+    ) -> Result<CircuitBreaker<BUCKETS>, ConfigError> {
         self.terms(BUCKETS).map(CircuitBreaker::new)
     }
 

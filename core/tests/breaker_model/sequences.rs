@@ -114,7 +114,7 @@ impl<'a, const BUCKETS: usize> Pair<'a, BUCKETS> {
 }
 
 fn compare<const BUCKETS: usize>(setup: Setup, start: Instant, operations: &[Operation]) {
-    let breaker: CircuitBreaker<BUCKETS> = setup.config().build().expect("valid");
+    let breaker: CircuitBreaker<BUCKETS> = setup.config().build_with_buckets().expect("valid");
     let reference = Reference::new(setup, BUCKETS as u128);
     // As long as a call can take without being slow.
     let slow = setup.slow.map_or(0, |slow| slow.as_nanos().div_ceil(1_000_000).min(9_000));
@@ -174,7 +174,8 @@ fn a_window_forgets_when_nobody_called_for_long() {
     const DAY: Duration = Duration::from_secs(86_400);
     for idle in [Duration::from_millis(4), DAY / 24, DAY, DAY * 24] {
         let config = BreakerConfig::rate_over(Duration::from_millis(4), Ratio::percent(50));
-        let breaker: CircuitBreaker<4> = config.with_min_calls(4).build().expect("valid");
+        let breaker: CircuitBreaker<4> =
+            config.with_min_calls(4).build_with_buckets().expect("valid");
         let fail = |now| breaker.try_acquire(now).expect("closed").failure(now, || 0);
         let now = Instant::EPOCH.saturating_add(idle);
         for _ in 0..3 {

@@ -99,7 +99,7 @@ impl Config {
             config = config.with_slow_call(slow.duration());
         }
 
-        let built = config.build::<BUCKETS>();
+        let built = config.build_with_buckets::<BUCKETS>();
         let rule = self.rule(BUCKETS);
         let lease = self.lease.map_or(open, Length::duration);
         let wrong = if rule.is_none() {
