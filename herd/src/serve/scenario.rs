@@ -87,7 +87,7 @@ impl Default for When {
 /// What happens to a request: `then` in the file, its `kind` being the name in lower case with
 /// hyphens.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+#[serde(tag = "kind", rename_all = "kebab-case")]
 #[serde(deny_unknown_fields)]
 pub enum Effect {
     /// Answered with a failure of the service, without a look at the limit.
