@@ -14,8 +14,9 @@ use crate::serve::scenario::Scenario;
 use crate::serve::{ServerConfig, limit};
 
 /// What `--help` says below the flags.
-pub(super) const AFTER_HELP: &str = r#"The first line on stdout is the address, http://127.0.0.1:PORT. SIGINT or SIGTERM ends it, after the
-answers in flight (5 s at most), with exit code 0.
+pub(super) const AFTER_HELP: &str = r#"The first line on stdout is the address,
+http://127.0.0.1:PORT. SIGINT or SIGTERM ends it, after the answers in flight (5 s at most), with
+exit code 0.
 
 Endpoints:
   POST /v1/messages          as Anthropic's; whole, or a stream of events with "stream": true

@@ -275,3 +275,110 @@ fn arrival(at: Duration, asked: &Asked, answer: &Answer) -> Arrival {
         idempotency_key: asked.idempotency_key.clone(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use core::num::NonZeroU32;
+
+    use super::*;
+    use crate::serve::limit;
+
+    const WALL: Duration = Duration::from_secs(784_111_777);
+
+    fn desk(scenario: &str) -> Desk {
+        let burst = NonZeroU32::new(20).expect("not zero");
+        let quota = limit("10".parse().expect("a rate"), burst).expect("a quota");
+        Desk::new(quota, &Scenario::from_toml(scenario).expect("a scenario"))
+    }
+
+    fn asked() -> Asked {
+        Asked {
+            endpoint: Endpoint::Anything(200),
+            method: "GET".to_owned(),
+            path: "/anything/200".to_owned(),
+            key: Some("k".to_owned()),
+            attempt: None,
+            idempotency_key: None,
+            body: Bytes::new(),
+        }
+    }
+
+    /// The answer to a request so long after a clock's epoch that is not the desk's own.
+    fn answer(desk: &mut Desk, millis: u64) -> Answer {
+        desk.answer(Instant::from_nanos((7_000 + millis) * 1_000_000), WALL, &asked())
+    }
+
+    fn header<'a>(answer: &'a Answer, name: &str) -> Option<&'a str> {
+        let found = answer.headers.iter().find(|(is, _)| *is == name);
+        found.map(|(_, value)| value.as_str())
+    }
+
+    #[test]
+    fn the_experiments_herd_gets_20_at_once_and_10_a_second() {
+        let mut desk = desk("");
+        let mut waiting = 100;
+        let mut requests = 0;
+        for seconds in 0..=8 {
+            for _ in 0..waiting {
+                requests += 1;
+                let answer = answer(&mut desk, seconds * 1_000);
+                match answer.status {
+                    200 => waiting -= 1,
+                    _ => assert_eq!(header(&answer, "retry-after"), Some("1")),
+                }
+            }
+            assert_eq!(waiting, 80 - 10 * seconds, "after {seconds} s");
+        }
+        // 100 + 80 + 70 + … + 10.
+        assert_eq!(requests, 460);
+        let total = desk.ledger().stats().total;
+        assert_eq!((total.ok, total.rejected, total.requests), (100, 360, 460));
+    }
+
+    #[test]
+    fn every_header_says_the_same_of_the_bucket() {
+        let mut desk = desk("");
+        for (millis, remaining, reset, go, date) in [
+            (0, "19", "1", "100ms", "1994-11-06T08:49:38Z"),
+            (0, "18", "1", "200ms", "1994-11-06T08:49:38Z"),
+            (50, "17", "1", "250ms", "1994-11-06T08:49:38Z"),
+            (10_000, "19", "1", "100ms", "1994-11-06T08:49:38Z"),
+        ] {
+            let answer = answer(&mut desk, millis);
+            for (name, value) in [
+                ("anthropic-ratelimit-requests-limit", "20"),
+                ("anthropic-ratelimit-requests-remaining", remaining),
+                ("anthropic-ratelimit-requests-reset", date),
+                ("ratelimit", &format!("\"requests\";r={remaining};t={reset}")),
+                ("ratelimit-policy", "\"requests\";q=20;w=2"),
+                ("x-ratelimit-limit-requests", "20"),
+                ("x-ratelimit-remaining-requests", remaining),
+                ("x-ratelimit-reset-requests", go),
+            ] {
+                assert_eq!(header(&answer, name), Some(value), "{name} at {millis} ms");
+            }
+        }
+    }
+
+    #[test]
+    fn time_begins_with_the_first_request() {
+        let mut desk = desk(
+            "[[step]]\nwhen = { from = '1s', until = '2s' }\n\
+             then = { kind = 'status', status = 529 }",
+        );
+        let statuses = [0, 999, 1_000, 1_999, 2_000].map(|at| answer(&mut desk, at).status);
+        assert_eq!(statuses, [200, 200, 529, 529, 200]);
+        let arrivals = desk.ledger().arrivals();
+        assert_eq!(arrivals[0].at, Duration::ZERO);
+        assert_eq!(arrivals[4].at, Duration::from_secs(2));
+    }
+
+    #[test]
+    fn a_failure_of_the_scenario_takes_no_token() {
+        let mut desk =
+            desk("[[step]]\nwhen = { last = 50 }\nthen = { kind = 'status', status = 500 }");
+        assert!((0..50).all(|_| answer(&mut desk, 0).status == 500));
+        assert!((0..20).all(|_| answer(&mut desk, 0).status == 200));
+        assert_eq!(answer(&mut desk, 0).status, 429);
+    }
+}

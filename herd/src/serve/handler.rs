@@ -114,8 +114,9 @@ fn route(method: &Method, path: &str) -> Result<Route, u16> {
         }
         "/v1/messages" => (&Method::POST, Route::Limited(Endpoint::Completion(Dialect::Anthropic))),
         _ => {
-            let status = path.strip_prefix("/anything/").and_then(|status| status.parse().ok());
-            let status = status.filter(|status| (200..=599).contains(status)).ok_or(404_u16)?;
+            let digits = path.strip_prefix("/anything/").ok_or(404_u16)?;
+            let status = digits.parse().ok().filter(|status| (200..=599).contains(status));
+            let status = status.filter(|_| !digits.starts_with('+')).ok_or(404_u16)?;
             return Ok(Route::Limited(Endpoint::Anything(status)));
         }
     };
