@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use jiff::fmt::rfc2822;
 use serde_json::Value;
 
-use served::{HINTS, Served, header, prompt};
+use served::{HINTS, Served, client, header, prompt};
 
 const MESSAGES: &str = "/v1/messages";
 const COMPLETIONS: &str = "/v1/chat/completions";
@@ -295,4 +295,28 @@ async fn an_overload_can_come_inside_a_stream() {
         assert_eq!(data["error"]["type"], kind);
     }
     assert_eq!(server.handle.stats().total.broken, 2);
+}
+
+#[tokio::test]
+async fn a_crowd_that_meets_every_fault_gets_one_answer_each() {
+    const CROWD: usize = 200;
+    let network = include_str!("../scenarios/network.toml").replace("250ms", "1ms");
+    let server = Served::playing(&network).await;
+    let calls: Vec<_> = (0..CROWD)
+        .map(|number| {
+            let url = server.url(if number % 2 == 0 { MESSAGES } else { COMPLETIONS });
+            // Each with a key and a connection of its own.
+            let request = client().post(url).header("x-api-key", number.to_string());
+            let request = request.json(&prompt(number % 4 < 2));
+            tokio::spawn(async move { request.send().await?.bytes().await })
+        })
+        .collect();
+    let mut broken = 0;
+    for call in calls {
+        broken += u64::from(call.await.expect("no panic").is_err());
+    }
+    let total = server.handle.stats().total;
+    assert_eq!(total.requests, u64::try_from(CROWD).expect("fits"));
+    assert_eq!((total.broken, total.ok), (broken, total.requests - broken));
+    assert!(broken > 0, "no fault");
 }

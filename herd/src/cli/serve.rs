@@ -14,9 +14,8 @@ use crate::serve::scenario::Scenario;
 use crate::serve::{ServerConfig, limit};
 
 /// What `--help` says below the flags.
-pub(super) const AFTER_HELP: &str = r#"The first line on stdout is the address,
-http://127.0.0.1:PORT. SIGINT or SIGTERM ends it, after the answers in flight (5 s at most), with
-exit code 0.
+pub(super) const AFTER_HELP: &str = r#"The first line on stdout is the address, http://127.0.0.1:PORT. SIGINT or SIGTERM ends it
+with exit code 0, after the answers in flight (5 s at most).
 
 Endpoints:
   POST /v1/messages          as Anthropic's; whole, or a stream of events with "stream": true
@@ -45,7 +44,8 @@ then   status               status = 400 to 599 (529: overloaded)
        cut                  a stream, after_events = N
        overloaded           a stream, with an error event, after_events = N
        limit                rate, burst: for everybody, from `from` until `until`
-Of several steps of a kind that apply the first counts (of limits the last); kinds add up."#;
+Kinds add up. Of several steps of one kind that apply, of status and quota, and of cut and
+overloaded, the first counts; of limits the last."#;
 
 #[derive(Args, Debug)]
 pub(super) struct ServeArguments {

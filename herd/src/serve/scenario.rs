@@ -35,7 +35,8 @@ pub struct Scenario {
     /// Seed of everything random; 0 by default.
     #[serde(default)]
     pub seed: u64,
-    /// `step` in the file. Of several that apply to a request, the first one of each kind counts.
+    /// `step` in the file. Effects of different kinds add up. Of several of one kind that apply to
+    /// a request, of `Status` and `Quota`, and of `Cut` and `Overloaded`, the first one counts.
     #[serde(default, rename = "step")]
     pub steps: Vec<Step>,
 }
