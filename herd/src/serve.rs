@@ -2,11 +2,10 @@
 //!
 //! It speaks HTTP/1.1 and looks like the API of a language model: `POST /v1/messages` as
 //! Anthropic's, `POST /v1/chat/completions` as OpenAI's, both whole or as a stream of events, and
-//! `/anything/{status}` for everything else. Each API key has a token bucket, a [`holdoff::Limiter`];
-//! without a token the answer is 429 with the headers and the body of that provider. A
-//! [scenario] says what else goes wrong, and when. What came in is told by `GET /stats` and
-//! `GET /arrivals.csv`, or by the [`Handle`]. A request without a key shares the bucket of all
-//! others without.
+//! `/anything/{status}` for everything else. Each API key has a token bucket, which is a
+//! [`holdoff::Limiter`]; requests without a key share one. Without a token the answer is 429 with
+//! the headers and the body of that provider. A [scenario] says what else goes wrong, and when.
+//! What came in is told by `GET /stats` and `GET /arrivals.csv`, or by the [`Handle`].
 //!
 //! ```
 //! use holdoff_herd::serve::{Server, ServerConfig};

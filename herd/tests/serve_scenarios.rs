@@ -204,7 +204,8 @@ async fn a_reset_in_the_middle_comes_after_so_many_bytes() {
 async fn a_slow_answer_is_late_and_whole() {
     const LATE: Duration = Duration::from_millis(50);
     let server = Served::playing(
-        "[[step]]\nthen = { kind = 'slow', delay = '50ms', trickle = { bytes = 100, every = '1ms' } }",
+        "[[step]]\nthen = { kind = 'slow', delay = '50ms', trickle = { bytes = 100, \
+         every = '1ms' } }",
     )
     .await;
     for is_stream in [false, true] {

@@ -14,38 +14,7 @@ use crate::serve::scenario::Scenario;
 use crate::serve::{ServerConfig, limit};
 
 /// What `--help` says below the flags.
-pub(super) const AFTER_HELP: &str = r#"The first line on stdout is the address, http://127.0.0.1:PORT. SIGINT or SIGTERM ends it
-with exit code 0, after the answers in flight (5 s at most).
-
-Endpoints:
-  POST /v1/messages          as Anthropic's; whole, or a stream of events with "stream": true
-  POST /v1/chat/completions  as OpenAI's, likewise
-  any  /anything/STATUS      answers that status (200 to 599) and what it was sent
-  GET  /stats                requests, ok, rejected, failed, broken; by key; idempotency keys
-  GET  /arrivals.csv         each request: time, key, method, path, attempt, status, outcome
-Each API key (x-api-key, or authorization: bearer) has a bucket of its own; requests without one
-share theirs. Without a token the answer is 429 with retry-after, the provider's own headers, and
-RateLimit and RateLimit-Policy.
-
-Scenario: a list of steps, each with `when` (optional) and `then`.
-  [[step]]
-  when = { from = "2s", until = "10s", path = "/v1/*", probability = 0.5 }
-  then = { kind = "status", status = 503 }
-when   from, until          time since the first request, as "1m 30s"
-       first, last          number of the request, from 1, of those the path fits
-       path                 exactly this one, or what begins so with * at the end
-       probability          0 to 1; the draws come from `seed`, a number at the top of the file
-then   status               status = 400 to 599 (529: overloaded)
-       quota                429 without a hint: spending limit, insufficient_quota
-       hint                 form = "seconds", "http-date", "milliseconds" or "omitted";
-                            retry_after = "2s"; should_retry = true or false
-       slow                 delay = "1s"; trickle = { bytes = 8, every = "20ms" }
-       reset                the connection; after_bytes = N: of the body, else before any answer
-       cut                  a stream, after_events = N
-       overloaded           a stream, with an error event, after_events = N
-       limit                rate, burst: for everybody, from `from` until `until`
-Kinds add up. Of several steps of one kind that apply, of status and quota, and of cut and
-overloaded, the first counts; of limits the last."#;
+pub(super) const AFTER_HELP: &str = include_str!("serve.txt");
 
 #[derive(Args, Debug)]
 pub(super) struct ServeArguments {
