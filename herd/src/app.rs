@@ -1,5 +1,7 @@
 //! The command `herd`.
 
+mod serving;
+
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -35,6 +37,7 @@ fn run(arguments: impl Iterator<Item = OsString>) -> Result<(), Error> {
         Request::Explain(text) => return printed(text.print()),
         Request::Probes(options) => probed(&options)?,
         Request::Run(options) => rendered(&measure(&options)?, &options)?,
+        Request::Serve(config) => return serving::serve(config),
     };
     let mut stdout = io::stdout().lock();
     printed(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()))

@@ -1,5 +1,7 @@
 //! The command line: what may be asked for, and one clear line where it may not.
 
+mod serve;
+
 use core::error::Error as _;
 use core::fmt;
 use core::num::NonZeroU32;
@@ -11,9 +13,11 @@ use std::path::PathBuf;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use self::serve::ServeArguments;
 use crate::error::Error;
 use crate::probes::ProbesConfig;
 use crate::rate::Rate;
+use crate::serve::ServerConfig;
 use crate::setup::{Setup, SetupError};
 use crate::strategy::Strategy;
 
@@ -42,6 +46,7 @@ pub(crate) enum Request {
     Explain(clap::Error),
     Probes(ProbesOptions),
     Run(Options),
+    Serve(ServerConfig),
 }
 
 /// How the result is printed.
@@ -57,6 +62,7 @@ pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Request
         Ok(cli) => match cli.command {
             Some(Command::Probes(arguments)) => Ok(Request::Probes(arguments.into_options())),
             Some(Command::Run(arguments)) => Ok(Request::Run(arguments.into_options()?)),
+            Some(Command::Serve(arguments)) => Ok(Request::Serve(arguments.into_config()?)),
             None => Ok(Request::Run(cli.arguments.into_options()?)),
         },
         Err(error) if !error.use_stderr() => Ok(Request::Explain(error)),
@@ -85,6 +91,9 @@ enum Command {
     Run(RunArguments),
     /// Probe the circuit breaker, and what is retried
     Probes(ProbesArguments),
+    /// Be a provider with a rate limit, over real HTTP, for any client
+    #[command(after_long_help = serve::AFTER_HELP)]
+    Serve(ServeArguments),
 }
 
 // A value that starts with a hyphen is a value, so that "-1" is told the range and not taken for a

@@ -1,6 +1,7 @@
 //! Why the command ends without a result.
 
 use core::fmt;
+use core::net::SocketAddr;
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -10,12 +11,16 @@ use std::process::ExitCode;
 pub(crate) enum Error {
     /// The arguments cannot be run; the text names the flag and what is allowed.
     Arguments(String),
+    /// `--addr` cannot be listened to.
+    Addr(SocketAddr, io::Error),
     /// Told to stop before `--out` was written.
     Interrupted,
     /// `--out` cannot be written to.
     Out(PathBuf, io::Error),
     /// The result cannot be printed.
     Print(io::Error),
+    /// The server's runtime or its watch for signals cannot be started.
+    Runtime(io::Error),
     /// The threads that probe together cannot be started.
     Threads(io::Error),
 }
@@ -23,9 +28,9 @@ pub(crate) enum Error {
 impl Error {
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
-            Self::Arguments(_) | Self::Out(..) => ExitCode::from(2),
+            Self::Addr(..) | Self::Arguments(_) | Self::Out(..) => ExitCode::from(2),
             Self::Interrupted => ExitCode::from(130), // as a shell says of Ctrl-C
-            Self::Print(_) | Self::Threads(_) => ExitCode::FAILURE,
+            Self::Print(_) | Self::Runtime(_) | Self::Threads(_) => ExitCode::FAILURE,
         }
     }
 }
@@ -33,6 +38,7 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Addr(addr, error) => write!(f, "--addr {addr} cannot be listened to: {error}"),
             Self::Arguments(text) => f.write_str(text),
             Self::Interrupted => f.write_str("interrupted; nothing was written to --out"),
             Self::Out(directory, error) => write!(
@@ -40,6 +46,7 @@ impl fmt::Display for Error {
                 "--out must be a directory that can be written to, not {directory:?}: {error}"
             ),
             Self::Print(error) => write!(f, "the result cannot be printed: {error}"),
+            Self::Runtime(error) => write!(f, "the server cannot be started: {error}"),
             Self::Threads(error) => write!(f, "the probe's threads cannot be started: {error}"),
         }
     }

@@ -22,7 +22,8 @@
 //! ```
 //!
 //! Beside it, the [`probes`]: whether a circuit breaker lets one call through when it should, and
-//! whether a policy tries again what is worth it.
+//! whether a policy tries again what is worth it; and a provider to [`serve`] real clients, over
+//! HTTP and in real time.
 //!
 //! # Layers
 //! A module imports only modules above it.
@@ -34,6 +35,7 @@
 //! stats                         what a sample says
 //! probes                        a circuit breaker and a retry policy, asked one thing each
 //! published                     what others measured
+//! serve                         a provider over HTTP
 //! experiment                    all runs of all strategies
 //! table · json · histogram · plot · files · progress · interrupt
 //! error · cli · app             the command
@@ -58,6 +60,7 @@ pub mod published;
 mod queue;
 pub mod rate;
 mod sdk;
+pub mod serve;
 pub mod setup;
 pub mod sim;
 pub mod stats;
