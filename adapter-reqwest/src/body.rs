@@ -7,6 +7,7 @@ use core::time::Duration;
 use bytes::{Bytes, BytesMut};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use reqwest::{Body, Response, ResponseBuilderExt};
+use tokio::time::Instant;
 
 /// The longest that reading the body of a failed answer may take: whoever sends it slowly is not
 /// waited for, as all of it is optional.
@@ -31,7 +32,11 @@ enum End {
 ///
 /// So that its connection serves the next attempt, and the caller can read it in the end. What
 /// cannot be read in time comes back as it was.
-pub(crate) async fn peek(mut response: Response, limit: usize) -> (Response, Option<Bytes>) {
+pub(crate) async fn peek(
+    mut response: Response,
+    limit: usize,
+    ends_at: Option<Instant>,
+) -> (Response, Option<Bytes>) {
     let too_long = |length| usize::try_from(length).map_or(true, |length| length > limit);
     if limit == 0 || response.content_length().is_some_and(too_long) {
         return (response, None);
@@ -39,12 +44,18 @@ pub(crate) async fn peek(mut response: Response, limit: usize) -> (Response, Opt
     let mut read = Read { bytes: BytesMut::new(), end: End::Open };
     {
         let reading = pin!(read_up_to(&mut response, limit, &mut read));
-        let _ = tokio::time::timeout(PEEK_TIME, reading).await;
+        // What is known of the answer already must not be lost to the attempt's timeout.
+        let left = ends_at.map_or(PEEK_TIME, |at| at.saturating_duration_since(Instant::now()) / 2);
+        let _ = tokio::time::timeout(left.min(PEEK_TIME), reading).await;
     }
     let is_complete = matches!(read.end, End::Complete);
     let bytes = read.bytes.freeze();
     let all = is_complete.then(|| bytes.clone());
-    (put_back(response, bytes, read.end), all)
+    let mut response = put_back(response, bytes, read.end);
+    if is_complete {
+        response.extensions_mut().insert(InMemory);
+    }
+    (response, all)
 }
 
 /// The answer with its whole body in memory, or with as much of it as `limit` allows and the rest
@@ -83,11 +94,7 @@ pub(crate) fn without_body(response: Response) -> Response {
 
 fn put_back(response: Response, bytes: Bytes, end: End) -> Response {
     match end {
-        End::Complete => {
-            let mut response = with_body(response, |_| Body::from(bytes));
-            response.extensions_mut().insert(InMemory);
-            response
-        }
+        End::Complete => with_body(response, |_| Body::from(bytes)),
         End::Failed(error) => {
             let rest = Rest::Failed(Some(error));
             with_body(response, |_| Body::wrap(Replayed { read: bytes, rest }))

@@ -10,6 +10,8 @@ use holdoff_tokio::{GaveUp, Nesting};
 use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::{Request, Response};
 
+use tokio::time::Instant;
+
 use crate::body;
 use crate::classify::{classify_error, judge};
 use crate::error::{Ended, Error, Last, TimedOut};
@@ -119,7 +121,7 @@ where
         is_nested = false;
     }
     let most = if is_nested || safety == Safety::Once { 1 } else { policy.max_attempts().get() };
-    let is_announced = !is_handed_on && (nesting.is_inside() || policy.max_attempts().get() > 1);
+    let is_announced = !is_handed_on && (nesting.is_inside() || most > 1);
     let marks = Marks { key, attempt_header: attempt_header.filter(|_| is_announced) };
 
     // Locked for a moment by one task only: the closures below take turns.
@@ -240,6 +242,7 @@ async fn make_attempt<R: Reading>(
 ) -> Result<R::Output, Failed> {
     let request = request?;
     let span = Span::start(&request, attempt);
+    let ends_at = attempt.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     let work = async {
         let response = transport.send(request).await?;
         let status = response.status();
@@ -250,7 +253,7 @@ async fn make_attempt<R: Reading>(
                 Err(Failed::answered(failure, response))
             }
             (Outcome::Failure(mut failure), is_servers_own_word) => {
-                let (response, body) = body::peek(response, settings.peek).await;
+                let (response, body) = body::peek(response, settings.peek, ends_at).await;
                 if let Some(body) = body.filter(|_| !is_servers_own_word) {
                     failure = settings.codes.refine(failure, status.as_u16(), &body);
                 }

@@ -35,6 +35,19 @@ use crate::classify::cause;
 pub struct Error(Box<Inner>);
 
 /// Whose timeout ended an attempt.
+///
+/// ```
+/// use holdoff_reqwest::{Error, TimedOut};
+///
+/// fn advice(error: &Error) -> &'static str {
+///     match error.timed_out() {
+///         Some(TimedOut::Attempt) => "the service is slow",
+///         Some(TimedOut::Client) => "the client's timeout is shorter than the policy's",
+///         Some(TimedOut::Deadline) => "there was no time left",
+///         _ => "it was no timeout",
+///     }
+/// }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TimedOut {

@@ -20,6 +20,22 @@ use crate::guard::Settings;
 ///
 /// From [`Guarded::events`](crate::Guarded::events). An event is at most 1 MiB; leading `ping`
 /// events, which say nothing, are passed over. Dropping it closes the connection.
+///
+/// ```
+/// use holdoff_reqwest::{Events, EventsError};
+///
+/// /// All there is, even if it breaks off.
+/// async fn collect(mut events: Events) -> (String, Option<EventsError>) {
+///     let mut text = String::new();
+///     while let Some(event) = events.next().await {
+///         match event {
+///             Ok(event) => text.push_str(&event.data),
+///             Err(error) => return (text, Some(error)),
+///         }
+///     }
+///     (text, None)
+/// }
+/// ```
 #[derive(Debug)]
 pub struct Events {
     first: Option<Event>,

@@ -92,16 +92,16 @@ impl<const BUCKETS: usize> Guard<BUCKETS> {
     /// (bytes), for at most 1 s: for the [error code](ErrorCode) in it, and so that its connection
     /// serves the next attempt. Defaults to 16 KiB; 0 reads none.
     ///
-    /// The caller can read the body of the last one nevertheless. What is longer, or slower, is left
-    /// to the caller, and its connection is closed if there is another attempt.
+    /// The caller can read the body of the last one nevertheless. What is longer, or slower, is
+    /// left to the caller, and its connection is closed if there is another attempt.
     pub const fn with_peek(mut self, limit: usize) -> Self {
         self.settings.peek = limit;
         self
     }
 
     /// The same guard, `meaning` being asked what an error code means before
-    /// [our own table](ErrorCode::failure); `None` leaves it to that. A failure without a hint keeps
-    /// the one of the headers; `x-should-retry` goes before both.
+    /// [our own table](ErrorCode::failure); `None` leaves it to that. A failure without a hint
+    /// keeps the one of the headers; `x-should-retry` goes before both.
     ///
     /// ```
     /// use holdoff_reqwest::{Failure, Guard, Policy, Upstream};

@@ -137,7 +137,8 @@ impl<const BUCKETS: usize> Guarded<BUCKETS> {
     /// The call goes on until the first event is there: a stream that breaks off before it, or
     /// begins with an error that is worth another try (`overloaded_error`), is one more failed
     /// attempt. After the first event nothing is sent again, as the caller has seen a part of an
-    /// answer that no other attempt would go on with; what fails then comes out of [`Events::next`].
+    /// answer that no other attempt would go on with; what fails then comes out of
+    /// [`Events::next`].
     ///
     /// ```
     /// # async fn example(request: reqwest::Request) -> Result<(), Box<dyn std::error::Error>> {

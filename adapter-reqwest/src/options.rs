@@ -7,6 +7,16 @@ use std::sync::Arc;
 use holdoff::{Policy, Safety};
 
 /// What becomes of an answer that is a failure (400 and above), once there is no further attempt.
+///
+/// ```
+/// use holdoff_reqwest::{FinalFailure, Guard, Policy, RequestOptions, Upstream};
+///
+/// // Everywhere, or for one request.
+/// let guard = Guard::new(Upstream::new(Policy::STANDARD))
+///     .with_final_failure(FinalFailure::AsError);
+/// let options = RequestOptions::new().with_final_failure(FinalFailure::AsResponse);
+/// # let _ = (guard, options);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum FinalFailure {
     /// It comes as an [`Error`](crate::Error), answer included.
@@ -111,8 +121,8 @@ impl RequestOptions {
         self
     }
 
-    /// Its whole body is read as a part of the attempt, up to `limit` (bytes): an answer that breaks
-    /// off is tried again, if that is safe, and reading the one that comes back cannot fail.
+    /// Its whole body is read as a part of the attempt, up to `limit` (bytes): an answer that
+    /// breaks off is tried again, if that is safe, and reading the one that comes back cannot fail.
     ///
     /// What is longer than `limit` comes back with the rest still to be read, which can.
     pub const fn with_whole_body(mut self, limit: usize) -> Self {

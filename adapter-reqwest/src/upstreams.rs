@@ -19,7 +19,7 @@ use crate::options::RequestOptions;
 /// use holdoff_reqwest::{BreakerConfig, Guarded, Policy, Ratio, Upstream, Upstreams, valid};
 /// use std::num::NonZeroUsize;
 ///
-/// let upstreams = Upstreams::per_host(NonZeroUsize::new(1_000).unwrap(), |host| {
+/// let upstreams: Upstreams = Upstreams::per_host(NonZeroUsize::new(1_000).unwrap(), |host| {
 ///     let policy = match host {
 ///         "slow.example" => Policy::BATCH,
 ///         _ => Policy::INTERACTIVE,
@@ -58,10 +58,11 @@ impl<const BUCKETS: usize> Upstreams<BUCKETS> {
     /// An upstream for each host and port (`example.org`, `[::1]:8080`; the scheme's own port is
     /// left out), of at most `capacity`, made by `build` when first seen.
     ///
-    /// Whoever chooses the hosts cannot make it grow: when it is full, a new host takes the place of
-    /// the least recently used idle one ([`Keyed`]), and if none is idle, or the name is longer than
-    /// 256 bytes, the request goes through one upstream that all such hosts share, built for the key
-    /// [`OVERFLOW`](Self::OVERFLOW). So the limits of that one hold for all of them together.
+    /// Whoever chooses the hosts cannot make it grow: when it is full, a new host takes the place
+    /// of the least recently used idle one ([`Keyed`]), and if none is idle, or the name is longer
+    /// than 256 bytes, the request goes through one upstream that all such hosts share, built for
+    /// the key [`OVERFLOW`](Self::OVERFLOW). So the limits of that one hold for all of them
+    /// together.
     ///
     /// A redirect is followed by reqwest, beneath: it counts for the host first asked.
     #[must_use]

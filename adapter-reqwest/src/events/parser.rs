@@ -2,7 +2,15 @@
 
 use core::time::Duration;
 
-/// One event of a stream.
+/// One event of a stream of server-sent events.
+///
+/// ```
+/// use holdoff_reqwest::Event;
+///
+/// fn is_last(event: &Event) -> bool {
+///     event.event == "message_stop" || event.data == "[DONE]"
+/// }
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Event {
@@ -143,7 +151,7 @@ mod tests {
     fn ids_stay_and_the_rest_does_not() {
         let mut parser = Parser::new(100);
         let (read, first) = parser.read(b"id: 7\nevent: a\nretry: 10\ndata: 1\n\n").expect("short");
-        assert_eq!(read, 35);
+        assert_eq!(read, 34);
         let first = first.expect("whole");
         assert_eq!(
             (first.id.as_deref(), first.retry),

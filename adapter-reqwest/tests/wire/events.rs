@@ -5,7 +5,8 @@ use holdoff_reqwest::{Class, EventsError, Guard, Guarded, Stop, Upstream};
 use crate::server::{Reply, Server, answer};
 use crate::{POLICY, guarded};
 
-const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\nconnection: close\r\n\r\n";
+const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\n\
+    connection: close\r\n\r\n";
 const CHUNKED: &str =
     "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
 const OVERLOADED: &str = "event: error\n\

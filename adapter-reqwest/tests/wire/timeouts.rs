@@ -56,3 +56,11 @@ async fn no_attempt_starts_when_the_time_is_up() {
     let error = guarded.execute_with(request, &options).await.unwrap_err();
     assert_eq!((error.stop(), error.attempts()), (Stop::Deadline, 0));
 }
+
+#[tokio::test]
+async fn a_status_is_not_lost_to_a_body_that_does_not_come() {
+    let server = Server::replies(vec![Reply::Hang(crate::server::truncated(429))]).await;
+    let policy = QUICK.with_attempt_timeout(millis(200)).build().unwrap();
+    let response = get(&guarded(Upstream::new(policy)), &server).await.unwrap();
+    assert_eq!((response.status().as_u16(), crate::gave_up(&response)), (429, (Stop::Attempts, 3)));
+}
