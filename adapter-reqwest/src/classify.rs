@@ -107,22 +107,27 @@ pub fn classify_error(error: &reqwest::Error) -> Failure {
     if error.is_connect() {
         return classify_connect(error);
     }
+    let hyper = cause::<hyper::Error>(error);
+    // Before what is behind it, which is the caller's.
+    if hyper.is_some_and(|error| error.is_user() || error.is_body_write_aborted()) {
+        return Failure::permanent();
+    }
     if error.is_timeout() {
         return Failure::transient();
     }
-    let class = cause::<io::Error>(error).map(|error| error.classify().class);
-    let class = class.or_else(|| cause::<hyper::Error>(error).map(classify_hyper));
+    let class = io_error(error).map(|error| error.classify().class);
+    let class = class.or_else(|| hyper.map(classify_hyper));
     Failure::new(class.unwrap_or(Class::Permanent))
 }
 
 /// Nothing was sent, so trying again does no harm; but it must be able to help.
 fn classify_connect(error: &reqwest::Error) -> Failure {
-    use io::ErrorKind::{InvalidData, InvalidInput, PermissionDenied, Unsupported};
+    use io::ErrorKind::{InvalidData, InvalidInput, Other, PermissionDenied, Unsupported};
 
-    let can_help = match cause::<io::Error>(error).map(io::Error::kind) {
+    let can_help = match io_error(error).map(io::Error::kind) {
         _ if error.is_timeout() || error.is_dns() => true,
-        // TLS reports what it does not accept as invalid data.
-        Some(InvalidData | InvalidInput | PermissionDenied | Unsupported) | None => false,
+        // TLS reports what it does not accept as invalid data, or as an error of its own.
+        Some(InvalidData | InvalidInput | Other | PermissionDenied | Unsupported) | None => false,
         // Too many open files, no free port: there is no word for all of them.
         Some(_) => true,
     };
@@ -131,13 +136,19 @@ fn classify_connect(error: &reqwest::Error) -> Failure {
 }
 
 /// Without an I/O error behind it: the connection was closed or reset by the other side, at a
-/// moment when the request may have been processed, or one of both sides made a mistake.
+/// moment when the request may have been processed, or what it said is no HTTP.
 fn classify_hyper(error: &hyper::Error) -> Class {
-    if error.is_parse() || error.is_user() || error.is_body_write_aborted() {
-        Class::Permanent
-    } else {
-        Class::Transient
+    if error.is_parse() { Class::Permanent } else { Class::Transient }
+}
+
+/// The I/O error behind `error`: the innermost, as some wrap one in another, which hides it from
+/// `source`.
+fn io_error<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a io::Error> {
+    let mut found = cause::<io::Error>(error)?;
+    while let Some(inner) = found.get_ref().and_then(|inner| inner.downcast_ref()) {
+        found = inner;
     }
+    Some(found)
 }
 
 /// The outermost error of type `E` behind `error`.

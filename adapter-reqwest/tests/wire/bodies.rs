@@ -74,6 +74,20 @@ async fn a_stream_that_is_made_anew_is_sent_again() {
 }
 
 #[tokio::test]
+async fn a_stream_that_fails_by_itself_is_the_callers_trouble() {
+    let server = Server::replies(vec![answer(200, &[], "")]).await;
+    let url = server.url("/");
+    let error = quick()
+        .send(|client| {
+            let broken = std::io::Error::from(std::io::ErrorKind::ConnectionReset);
+            client.put(&url).body(Body::wrap_stream(stream::iter([Ok("he"), Err(broken)])))
+        })
+        .await
+        .unwrap_err();
+    assert_eq!((error.stop(), error.attempts()), (Stop::Permanent, 1));
+}
+
+#[tokio::test]
 async fn short_failures_leave_their_connection_to_the_next_attempt() {
     let server = Server::replies(vec![
         answer(500, &[], "short"),

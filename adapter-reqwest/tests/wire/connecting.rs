@@ -30,13 +30,16 @@ async fn what_tls_does_not_accept_is_permanent_and_what_breaks_off_is_not() {
     for (kind, expected) in [
         (ErrorKind::InvalidData, (Stop::Permanent, 1, permanent)),
         (ErrorKind::InvalidInput, (Stop::Permanent, 1, permanent)),
+        (ErrorKind::Other, (Stop::Permanent, 1, permanent)),
         (ErrorKind::UnexpectedEof, (Stop::Attempts, 3, transient)),
         (ErrorKind::ConnectionReset, (Stop::Attempts, 3, transient)),
         (ErrorKind::TimedOut, (Stop::Attempts, 3, transient)),
         (ErrorKind::AddrNotAvailable, (Stop::Attempts, 3, transient)),
     ] {
         let fails = AndThenLayer::new(move |_| {
-            ready(Err::<_, Box<dyn core::error::Error + Send + Sync>>(Error::from(kind).into()))
+            // Wrapped, as connectors for TLS do it.
+            let error = Error::other(Error::new(kind, "no TLS"));
+            ready(Err::<_, Box<dyn core::error::Error + Send + Sync>>(error.into()))
         });
         let client = Client::builder().no_proxy().connector_layer(fails);
         assert_eq!(post(client.build().unwrap(), &server.url("/")).await, expected, "{kind:?}");

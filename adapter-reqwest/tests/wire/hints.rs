@@ -3,10 +3,10 @@
 use core::time::Duration;
 use std::time::Instant;
 
-use holdoff_reqwest::Stop;
+use holdoff_reqwest::{Policy, RequestOptions, Stop, Upstream};
 
 use crate::server::{Reply, Server, answer};
-use crate::{gave_up, get, millis, quick, secs};
+use crate::{gave_up, get, guarded, millis, quick, secs};
 
 /// The hint that was read; `None` if it came to our own backoff.
 async fn hint(headers: &[(&str, &str)]) -> Option<Duration> {
@@ -110,6 +110,15 @@ async fn a_hint_that_is_too_long_ends_the_call_at_once() {
     assert_eq!(gave_up(&response), (Stop::HintTooLong { hint: secs(277_403) }, 1));
     assert!(started.elapsed() < secs(10));
     assert_eq!(server.received().len(), 1);
+
+    // Allowed by itself, but not before the deadline.
+    let server = Server::replies(vec![answer(429, &[("retry-after", "90")], "")]).await;
+    let (guarded, started) = (guarded(Upstream::new(Policy::STANDARD)), Instant::now());
+    let options = RequestOptions::new().with_deadline(secs(80));
+    let request = guarded.client().get(server.url("/")).build().unwrap();
+    let response = guarded.execute_with(request, &options).await.unwrap();
+    assert_eq!(gave_up(&response), (Stop::HintTooLong { hint: secs(90) }, 1));
+    assert!(started.elapsed() < secs(10));
 }
 
 #[tokio::test]
