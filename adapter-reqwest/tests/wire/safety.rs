@@ -44,8 +44,8 @@ async fn a_post_is_sent_again_only_if_it_was_refused_or_has_a_key() {
 
 #[tokio::test]
 async fn a_timeout_says_nothing_about_what_was_done() {
-    let policy = QUICK.with_attempt_timeout(millis(100)).build().unwrap();
-    let slow = || Server::replies(vec![Reply::Later(secs(1), Box::new(answer(200, &[], "")))]);
+    let policy = QUICK.with_attempt_timeout(millis(400)).build().unwrap();
+    let slow = || Server::replies(vec![Reply::Later(secs(5), Box::new(answer(200, &[], "")))]);
     let server = slow().await;
     let error = post(&guarded(Upstream::new(policy)), &server).await.unwrap_err();
     assert_eq!((error.stop(), error.attempts()), (Stop::NotIdempotent, 1));
