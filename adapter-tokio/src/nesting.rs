@@ -42,6 +42,30 @@ impl Nesting {
         Self { is_inside: INSIDE.try_with(|&is_inside| is_inside).unwrap_or(false) }
     }
 
+    /// Inside of an attempt, whatever this task knows: for a server whose client says that it tries
+    /// again.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() {
+    /// use holdoff_tokio::{Failure, Nesting, Policy, Stop, retry};
+    ///
+    /// let call = retry(&Policy::STANDARD, async || Err::<(), _>(Failure::transient()));
+    /// let gave_up = Nesting::inside().scope(call).await.unwrap_err();
+    /// assert_eq!((gave_up.stop, gave_up.attempts), (Stop::Nested, 1));
+    /// # }
+    /// ```
+    #[must_use]
+    pub const fn inside() -> Self {
+        Self { is_inside: true }
+    }
+
+    /// Whether it is inside of an attempt.
+    #[must_use]
+    pub const fn is_inside(self) -> bool {
+        self.is_inside
+    }
+
     /// Runs `future`, made somewhere else, as if it were here.
     pub fn scope<F: Future>(self, future: F) -> impl Future<Output = F::Output> {
         INSIDE.scope(self.is_inside, future)

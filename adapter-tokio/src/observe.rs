@@ -64,7 +64,7 @@
 //! | `kind` | `ordinary`, `probe` (of a half-open breaker) or `shadow` (would have been refused) |
 //! | `otel.status_code` | `ERROR` if it stopped, for bridges to OpenTelemetry |
 //! | `outcome` | `success`, `stopped`; `dropped` if its future was dropped before |
-//! | `safety` | `idempotent`, `non_idempotent` |
+//! | `safety` | `idempotent`, `non_idempotent`, `once` |
 //! | `source` | of the delay: `hint` (the server's) or `schedule` (the policy's) |
 //!
 //! A stop is a warning if it says something about the service, the limits or the policy; it is none

@@ -200,6 +200,25 @@ impl<'a, const BUCKETS: usize, X: Future<Output = ()>> Prepared<'a, BUCKETS, X> 
         Self { observer: Some(observer), ..self }
     }
 
+    /// The same call, by `policy` instead of the upstream's. Settings of single values, such as
+    /// [`with_deadline`](Self::with_deadline), come after it.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() {
+    /// use holdoff_tokio::{Failure, Policy, Upstream};
+    ///
+    /// static PROVIDER: Upstream = Upstream::new(Policy::INTERACTIVE);
+    ///
+    /// let call = PROVIDER.prepare().with_policy(Policy::BATCH);
+    /// let gave_up = call.run(async |_| Err::<(), _>(Failure::transient())).await.unwrap_err();
+    /// assert_eq!(gave_up.attempts, 9);
+    /// # }
+    /// ```
+    pub fn with_policy(self, policy: Policy) -> Self {
+        Self { policy, ..self }
+    }
+
     /// The same call, repeated after a failure in which it may have been processed only if
     /// `safety` allows. Safe to repeat if not set.
     pub fn with_safety(self, safety: Safety) -> Self {

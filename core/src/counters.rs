@@ -71,6 +71,8 @@ pub struct StopCounts {
     pub cancelled: u64,
     /// [`Stop::CircuitOpen`].
     pub circuit_open: u64,
+    /// [`Stop::Committed`].
+    pub committed: u64,
     /// [`Stop::CostTooHigh`].
     pub cost_too_high: u64,
     /// [`Stop::Deadline`].
@@ -106,6 +108,7 @@ enum Counter {
     StopBudget,
     StopCancelled,
     StopCircuitOpen,
+    StopCommitted,
     StopCostTooHigh,
     StopDeadline,
     StopHintTooLong,
@@ -153,6 +156,7 @@ impl Counters {
                 budget: read(Counter::StopBudget),
                 cancelled: read(Counter::StopCancelled),
                 circuit_open: read(Counter::StopCircuitOpen),
+                committed: read(Counter::StopCommitted),
                 cost_too_high: read(Counter::StopCostTooHigh),
                 deadline: read(Counter::StopDeadline),
                 hint_too_long: read(Counter::StopHintTooLong),
@@ -229,6 +233,7 @@ const fn counter_of(stop: Stop) -> Counter {
         Stop::Budget => Counter::StopBudget,
         Stop::Cancelled => Counter::StopCancelled,
         Stop::CircuitOpen { .. } => Counter::StopCircuitOpen,
+        Stop::Committed => Counter::StopCommitted,
         Stop::CostTooHigh { .. } => Counter::StopCostTooHigh,
         Stop::Deadline => Counter::StopDeadline,
         Stop::HintTooLong { .. } => Counter::StopHintTooLong,

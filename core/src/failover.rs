@@ -194,6 +194,7 @@ const fn fails_over(stop: Stop) -> bool {
         | Stop::HintTooLong { .. }
         | Stop::QueueFull => true,
         Stop::Cancelled
+        | Stop::Committed
         | Stop::CostTooHigh { .. }
         | Stop::Nested
         | Stop::NotIdempotent
@@ -225,6 +226,7 @@ mod tests {
             (Stop::HintTooLong { hint }, true),
             (Stop::QueueFull, true),
             (Stop::Cancelled, false),
+            (Stop::Committed, false),
             (Stop::Nested, false),
             (Stop::Deadline, true),
             (Stop::CostTooHigh { burst: 1 }, false),

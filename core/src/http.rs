@@ -18,8 +18,10 @@
 //! ```
 
 pub mod date;
+mod rate_headers;
 pub mod retry_after;
 mod status;
 
+pub use rate_headers::rate_limit;
 pub use retry_after::Signals;
 pub use status::{Statuses, method_safety};

@@ -184,6 +184,8 @@ pub enum Safety {
     Idempotent,
     /// It is repeated only if it surely was not processed.
     NonIdempotent,
+    /// It cannot be repeated at all: what it sends is gone after one attempt, as a stream is.
+    Once,
 }
 
 /// An error that knows what kind of failure it is.

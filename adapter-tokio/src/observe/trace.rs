@@ -145,6 +145,7 @@ const fn safety_name(safety: Safety) -> &'static str {
     match safety {
         Safety::Idempotent => "idempotent",
         Safety::NonIdempotent => "non_idempotent",
+        Safety::Once => "once",
     }
 }
 

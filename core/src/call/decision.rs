@@ -74,6 +74,7 @@ impl<const BUCKETS: usize> Call<'_, BUCKETS> {
             Class::Permanent => Some(Stop::Permanent),
             Class::Quota => Some(Stop::Quota),
             Class::Throttled if self.stops_unhinted(failure) => Some(Stop::Quota),
+            _ if self.safety == Safety::Once => Some(Stop::Committed),
             _ if self.safety == Safety::NonIdempotent && failure.sent == Sent::Maybe => {
                 Some(Stop::NotIdempotent)
             }

@@ -67,6 +67,8 @@ pub enum Stop {
         /// sooner. [`Instant::MAX`], which is never, while it is forced open.
         retry_at: Instant,
     },
+    /// It would be tried again, but cannot be sent a second time: the body was a stream.
+    Committed,
     /// One attempt costs more than the limiter's burst: it can never be admitted.
     CostTooHigh {
         /// The largest cost that can be admitted.
@@ -108,6 +110,7 @@ impl Stop {
             Self::Budget => "budget",
             Self::Cancelled => "cancelled",
             Self::CircuitOpen { .. } => "circuit_open",
+            Self::Committed => "committed",
             Self::CostTooHigh { .. } => "cost_too_high",
             Self::Deadline => "deadline",
             Self::HintTooLong { .. } => "hint_too_long",
@@ -127,6 +130,7 @@ impl fmt::Display for Stop {
             Self::Budget => f.write_str("the retry budget is used up"),
             Self::Cancelled => f.write_str("the caller stopped it"),
             Self::CircuitOpen { .. } => f.write_str("the circuit breaker is open"),
+            Self::Committed => f.write_str("it cannot be sent a second time"),
             Self::CostTooHigh { burst } => {
                 write!(f, "cost is above the limiter's burst of {burst}")
             }

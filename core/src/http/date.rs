@@ -1,6 +1,10 @@
-//! HTTP-date, the three forms of RFC 9110 §5.6.7.
+//! HTTP-date, the three forms of RFC 9110 §5.6.7, and RFC 3339 timestamps.
+
+mod rfc_3339;
 
 use core::time::Duration;
+
+pub use rfc_3339::parse_rfc_3339;
 
 /// The time since the Unix epoch that an HTTP-date names, zero for one before the epoch.
 ///

@@ -108,7 +108,7 @@ pub fn x_should_retry(value: &[u8]) -> Option<bool> {
     }
 }
 
-const SECOND: u32 = 1_000_000_000;
+pub(super) const SECOND: u32 = 1_000_000_000;
 const MILLISECOND: u32 = 1_000_000;
 
 /// One bad member spoils a list: what the rest of it meant is then a guess.
@@ -119,9 +119,9 @@ const fn longest_of_all(a: Hint, b: Hint) -> Hint {
     }
 }
 
-/// `1*DIGIT [ "." 1*DIGIT ]` in units of `unit` nanoseconds ([`SECOND`] or [`MILLISECOND`]),
-/// rounded up.
-fn decimal(text: &[u8], unit: u32) -> Hint {
+/// `1*DIGIT [ "." 1*DIGIT ]` in units of `unit` nanoseconds (a power of ten, at most
+/// [`SECOND`]), rounded up.
+pub(super) fn decimal(text: &[u8], unit: u32) -> Hint {
     let mut parts = text.splitn(2, |&byte| byte == b'.');
     let (Some(whole), fraction) = (parts.next(), parts.next()) else { return Hint::Malformed };
     let all_digits = |digits: &[u8]| !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
@@ -142,10 +142,7 @@ fn decimal(text: &[u8], unit: u32) -> Hint {
     }
     nanos += u32::from(beyond);
 
-    let units_a_second = match unit {
-        MILLISECOND => 1_000,
-        _ => 1,
-    };
+    let units_a_second = u64::from(SECOND.checked_div(unit).unwrap_or(1));
     let delay = number(whole).map_or(Duration::MAX, |whole| {
         let rest = whole % units_a_second * u64::from(unit) + u64::from(nanos); // at most 10^9
         Duration::from_secs(whole / units_a_second).saturating_add(Duration::from_nanos(rest))
@@ -161,7 +158,7 @@ fn number(digits: &[u8]) -> Option<u64> {
 }
 
 /// `value` without optional white space at its ends (RFC 9110 §5.6.3).
-fn trim(value: &[u8]) -> &[u8] {
+pub(super) fn trim(value: &[u8]) -> &[u8] {
     let is_text = |byte: &u8| !matches!(byte, b' ' | b'\t');
     let start = value.iter().position(is_text).unwrap_or(value.len());
     let end = value.iter().rposition(is_text).map_or(start, |last| last + 1);

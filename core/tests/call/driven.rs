@@ -5,8 +5,8 @@ use core::time::Duration;
 
 use holdoff::drive::{self, GaveUp, NoQueue};
 use holdoff::{
-    Attempt, BackoffConfig, Call, Clock, Failure, Instant, Jitter, Limiter, Policy, PolicyConfig,
-    Quota, Rate, Safety, Sent, Stop, classified,
+    Attempt, BackoffConfig, Call, Clock, Failure, Hint, Instant, Jitter, Limiter, Policy,
+    PolicyConfig, Quota, Rate, Safety, Sent, Stop, classified,
 };
 use proptest::prelude::*;
 
@@ -191,6 +191,7 @@ fn a_timeout_is_a_transient_failure_of_a_request_that_may_have_been_processed() 
     for (safety, starts, stop) in [
         (Safety::Idempotent, &[0, 2050, 4100][..], Stop::Attempts),
         (Safety::NonIdempotent, &[0], Stop::NotIdempotent),
+        (Safety::Once, &[0], Stop::Committed),
     ] {
         let timer = ManualTimer::new(Instant::EPOCH);
         let started = RefCell::new(Vec::new());
@@ -279,5 +280,29 @@ fn random_numbers_are_drawn_for_retries_only() {
             |attempt| if attempt.number == successful { Ok(()) } else { Err(refused) },
         );
         assert_eq!(draws.get(), (successful - 1).min(4), "success at attempt {successful}");
+    }
+}
+
+#[test]
+fn what_cannot_be_sent_twice_is_not_even_if_it_surely_was_not_processed() {
+    let policy = constant().build().expect("valid");
+    for (failure, stop) in [
+        (Failure::transient().with_sent(Sent::No), Stop::Committed),
+        (Failure::throttled().with_hint(Hint::after(secs(5))), Stop::Committed),
+        (Failure::permanent(), Stop::Permanent),
+        (Failure::quota(), Stop::Quota),
+    ] {
+        let timer = ManualTimer::new(Instant::EPOCH);
+        let gave_up = timer.run(drive::run(
+            &timer,
+            &NoQueue,
+            |now| Call::new(&policy, Safety::Once, now),
+            || 0,
+            classified,
+            async |_| Err::<(), _>(failure),
+        ));
+        let gave_up = gave_up.expect_err("it always fails");
+        assert_eq!((gave_up.stop, gave_up.attempts), (stop, 1), "{failure:?}");
+        assert_eq!(gave_up.retry_after, failure.hint.delay());
     }
 }

@@ -1,0 +1,279 @@
+//! One logical call: what both forms have in common.
+
+use core::error::Error as StdError;
+use core::future::Future;
+use std::sync::{Mutex, PoisonError};
+
+use holdoff::http::method_safety;
+use holdoff::{Attempt, Class, Failure, Outcome, Safety};
+use holdoff_tokio::{GaveUp, Nesting};
+use reqwest::header::{HeaderName, HeaderValue};
+use reqwest::{Request, Response};
+
+use tokio::time::Instant;
+
+use crate::body;
+use crate::classify::{classify_error, judge};
+use crate::error::{Ended, Error, Last, TimedOut};
+use crate::guard::{Guard, Settings};
+use crate::options::{FinalFailure, RequestOptions};
+use crate::trace::Span;
+
+/// Where requests are sent.
+pub(crate) trait Transport: Sync {
+    fn send(&self, request: Request) -> impl Future<Output = Result<Response, Failed>> + Send;
+}
+
+/// How to have another request like the first.
+pub(crate) enum Again<F = fn() -> reqwest::Result<Request>> {
+    Build(F),
+    Clone,
+}
+
+/// What is done with an answer that is a success, as a part of the attempt.
+pub(crate) trait Reading: Sync {
+    type Output: Send;
+
+    fn read(
+        &self,
+        settings: &Settings,
+        response: Response,
+    ) -> impl Future<Output = Result<Self::Output, Failed>> + Send;
+}
+
+/// An attempt that failed.
+pub(crate) struct Failed {
+    pub(crate) failure: Failure,
+    pub(crate) last: Last,
+}
+
+impl Failed {
+    pub(crate) fn answered(failure: Failure, response: Response) -> Self {
+        Self { failure, last: Last::Response(Box::new(response)) }
+    }
+
+    pub(crate) fn new(failure: Failure, error: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        Self { failure, last: Last::Error(error.into()) }
+    }
+}
+
+impl From<reqwest::Error> for Failed {
+    fn from(error: reqwest::Error) -> Self {
+        Self::new(classify_error(&error), error)
+    }
+}
+
+/// Answers as they come, or with their whole body.
+pub(crate) struct Answers {
+    pub(crate) whole_body: Option<usize>,
+}
+
+impl Reading for Answers {
+    type Output = Response;
+
+    async fn read(&self, _settings: &Settings, response: Response) -> Result<Response, Failed> {
+        match self.whole_body {
+            Some(limit) => Ok(body::whole(response, limit).await?),
+            None => Ok(response),
+        }
+    }
+}
+
+/// Makes the call, from the first attempt to the last.
+pub(crate) async fn run<const BUCKETS: usize, F, R>(
+    guard: &Guard<BUCKETS>,
+    transport: &impl Transport,
+    request: Request,
+    again: Again<F>,
+    options: &RequestOptions,
+    reading: &R,
+) -> Result<R::Output, Ended>
+where
+    F: FnMut() -> reqwest::Result<Request> + Send,
+    R: Reading,
+{
+    let Guard { upstreams, settings } = guard;
+    let first = &request;
+    let upstream = upstreams.of(first, options);
+
+    let key = idempotency_key(settings, first, options);
+    let safety = match options.safety {
+        _ if !again.is_possible(first) => Safety::Once,
+        Some(safety) => safety,
+        None if key.is_some() => Safety::Idempotent,
+        None => method_safety(first.method().as_str().as_bytes()),
+    };
+
+    let mut policy = options.policy.unwrap_or(*upstream.policy());
+    policy = options.deadline.map_or(policy, |deadline| policy.with_deadline(deadline));
+    policy = options.max_attempts.map_or(policy, |most| policy.with_max_attempts(most));
+    let mut prepared = upstream.prepare().with_policy(policy).with_safety(safety);
+    if let Some(cost) = options.cost {
+        prepared = prepared.with_cost(cost);
+    }
+
+    let attempt_header = settings.attempt_header.as_ref();
+    let is_handed_on = attempt_header.is_some_and(|name| first.headers().contains_key(name));
+    let nesting = if is_handed_on { Nesting::inside() } else { Nesting::current() };
+    let mut is_nested = nesting.is_inside();
+    if options.retries_although_nested {
+        prepared = prepared.retry_although_nested();
+        is_nested = false;
+    }
+    let most = if is_nested || safety == Safety::Once { 1 } else { policy.max_attempts().get() };
+    let is_announced = !is_handed_on && (nesting.is_inside() || most > 1);
+    let marks = Marks { key, attempt_header: attempt_header.filter(|_| is_announced) };
+
+    // Locked for a moment by one task only: the closures below take turns.
+    let slot = Slot { request: Some(request), again, last: None, failure: None, in_flight: None };
+    let slot = Mutex::new(slot);
+    let lock = || slot.lock().unwrap_or_else(PoisonError::into_inner);
+    let operation = |attempt: Attempt| {
+        let mut slot = lock();
+        slot.last = slot.last.take().map(Last::release);
+        slot.in_flight = Some(attempt);
+        let request = slot.next(attempt, most);
+        let request = request.map(|request| marks.put_on(request, attempt));
+        drop(slot);
+        make_attempt(settings, transport, reading, request, attempt)
+    };
+    let classify = |attempted: Result<R::Output, Failed>| {
+        let mut slot = lock();
+        slot.in_flight = None;
+        attempted.map_err(|Failed { failure, last }| {
+            (slot.last, slot.failure) = (Some(last), Some(failure));
+            (failure, ())
+        })
+    };
+    let called = nesting.scope(prepared.run_with(classify, operation)).await;
+    called.map_err(|gave_up| {
+        let Slot { last, failure, in_flight, .. } =
+            slot.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let timed_out = in_flight.map(|attempt| match policy.attempt_timeout() {
+            Some(timeout) if Some(timeout) == attempt.timeout => TimedOut::Attempt,
+            _ => TimedOut::Deadline,
+        });
+        let failure = if timed_out.is_some() { Some(Failure::transient()) } else { failure };
+        Ended { gave_up, last, timed_out, failure }
+    })
+}
+
+/// What is kept between attempts.
+struct Slot<F> {
+    /// Until it is sent.
+    request: Option<Request>,
+    again: Again<F>,
+    last: Option<Last>,
+    failure: Option<Failure>,
+    /// Still set in the end, if it was cut off.
+    in_flight: Option<Attempt>,
+}
+
+impl<F: FnMut() -> reqwest::Result<Request>> Slot<F> {
+    /// The request of `attempt`, of `most`: the last clone of a request is the request itself.
+    fn next(&mut self, attempt: Attempt, most: u32) -> Result<Request, Failed> {
+        let request = match &mut self.again {
+            Again::Build(build) if attempt.number > 1 => Some(build()?),
+            Again::Clone if attempt.number < most => {
+                self.request.as_ref().and_then(Request::try_clone)
+            }
+            Again::Build(_) | Again::Clone => self.request.take(),
+        };
+        request.ok_or_else(|| Failed::new(Failure::permanent(), "the request is gone"))
+    }
+}
+
+impl<F> Again<F> {
+    fn is_possible(&self, request: &Request) -> bool {
+        match self {
+            Self::Build(_) => true,
+            // A body that is no bytes is a stream.
+            Self::Clone => request.body().is_none_or(|body| body.as_bytes().is_some()),
+        }
+    }
+}
+
+/// The headers that are ours.
+struct Marks<'a> {
+    key: Option<HeaderValue>,
+    attempt_header: Option<&'a HeaderName>,
+}
+
+impl Marks<'_> {
+    fn put_on(&self, mut request: Request, attempt: Attempt) -> Request {
+        if let Some(key) = &self.key {
+            request.headers_mut().insert(IDEMPOTENCY_KEY, key.clone());
+        }
+        if let Some(name) = self.attempt_header {
+            request.headers_mut().insert(name, attempt.number.into());
+        }
+        request
+    }
+}
+
+/// The key that all attempts of the call are to have: the caller's, or one of ours.
+fn idempotency_key(
+    settings: &Settings,
+    first: &Request,
+    options: &RequestOptions,
+) -> Option<HeaderValue> {
+    let given = first.headers().get(IDEMPOTENCY_KEY);
+    if given.is_some() {
+        return given.filter(|key| !key.is_empty()).cloned();
+    }
+    let method = first.method().as_str().as_bytes();
+    let needs_one = options.safety.is_none() && method_safety(method) == Safety::NonIdempotent;
+    if !settings.attaches_keys || !needs_one {
+        return None;
+    }
+    let mut text = uuid::Uuid::encode_buffer();
+    let key = uuid::Uuid::new_v4().hyphenated().encode_lower(&mut text);
+    HeaderValue::from_str(key).ok()
+}
+
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+async fn make_attempt<R: Reading>(
+    settings: &Settings,
+    transport: &impl Transport,
+    reading: &R,
+    request: Result<Request, Failed>,
+    attempt: Attempt,
+) -> Result<R::Output, Failed> {
+    let request = request?;
+    let span = Span::start(&request, attempt);
+    let ends_at = attempt.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+    let work = async {
+        let response = transport.send(request).await?;
+        let status = response.status();
+        span.answered(status);
+        match judge(settings.statuses, status, response.headers()) {
+            (Outcome::Ignored | Outcome::Success, _) => reading.read(settings, response).await,
+            (Outcome::Failure(failure), _) if failure.class == Class::Permanent => {
+                Err(Failed::answered(failure, response))
+            }
+            (Outcome::Failure(mut failure), is_servers_own_word) => {
+                let (response, body) = body::peek(response, settings.peek, ends_at).await;
+                if let Some(body) = body.filter(|_| !is_servers_own_word) {
+                    failure = settings.codes.refine(failure, status.as_u16(), &body);
+                }
+                Err(Failed::answered(failure, response))
+            }
+        }
+    };
+    span.around(work).await
+}
+
+/// The answer that is to come back although it is a failure, or the error.
+pub(crate) fn finish(ended: Ended, final_failure: FinalFailure) -> Result<Response, Error> {
+    match ended {
+        Ended { gave_up, last: Some(Last::Response(mut response)), timed_out: None, .. }
+            if final_failure == FinalFailure::AsResponse =>
+        {
+            response.extensions_mut().remove::<body::InMemory>();
+            response.extensions_mut().insert::<GaveUp<()>>(gave_up);
+            Ok(*response)
+        }
+        ended => Err(ended.into()),
+    }
+}
