@@ -10,11 +10,13 @@ use holdoff::ConfigError;
 
 use crate::cli::{self, Format, Options, ProbesOptions, Request};
 use crate::error::Error;
-use crate::experiment::{Experiment, Row};
+use crate::experiment::{Experiment, Medium, Row};
 use crate::files::Files;
 use crate::interrupt::Interrupt;
 use crate::probes::Probes;
 use crate::progress::Progress;
+use crate::sim::Observer;
+use crate::wire::WireError;
 use crate::{json, table};
 
 /// Does what the arguments, the program's name first, ask for.
@@ -45,25 +47,43 @@ fn run(arguments: impl Iterator<Item = OsString>) -> Result<(), Error> {
 
 /// Runs the experiment and writes the files.
 fn measure(options: &Options) -> Result<Vec<Row>, Error> {
-    let Options { setup, strategies, runs, seed, .. } = options;
+    let Options { setup, strategies, runs, seed, medium, .. } = options;
     let experiment = Experiment::new(*setup, strategies, *runs, *seed)
         .map_err(|error| Error::Arguments(no_limiter(error)))?;
     let Some(directory) = &options.out else {
-        // Without files nobody who watches can fail.
-        return experiment.run(&mut progress(options)).map_err(Error::Print);
+        return rows(&experiment, *medium, &mut progress(options)).map_err(|error| match error {
+            // Without files nobody who watches can fail.
+            WireError::Observer(error) => Error::Print(error),
+            error => Error::Wire(error),
+        });
     };
-    let written = Files::prepare(directory, setup, strategies).and_then(|files| {
+    let written = || {
+        let files = Files::prepare(directory, setup, strategies)?;
         let mut observer = (Interrupt::watch()?, (files, progress(options)));
-        let rows = experiment.run(&mut observer)?;
+        let rows = rows(&experiment, *medium, &mut observer)?;
         let (interrupt, (files, _)) = observer;
         interrupt.check()?;
         files.commit()?;
         Ok(rows)
-    });
-    written.map_err(|error| match error.kind() {
-        io::ErrorKind::Interrupted => Error::Interrupted,
-        _ => Error::Out(directory.clone(), error),
+    };
+    written().map_err(|error| match error {
+        WireError::Observer(error) if error.kind() == io::ErrorKind::Interrupted => {
+            Error::Interrupted
+        }
+        WireError::Observer(error) => Error::Out(directory.clone(), error),
+        error => Error::Wire(error),
     })
+}
+
+fn rows(
+    experiment: &Experiment,
+    medium: Medium,
+    observer: &mut impl Observer,
+) -> Result<Vec<Row>, WireError> {
+    match medium {
+        Medium::VirtualTime => Ok(experiment.run(observer)?),
+        Medium::Wire => experiment.run_on_wire(observer),
+    }
 }
 
 fn progress(options: &Options) -> Progress {
@@ -75,12 +95,12 @@ fn no_limiter(error: ConfigError) -> String {
 }
 
 fn rendered(rows: &[Row], options: &Options) -> Result<String, Error> {
-    let Options { setup, runs, seed, .. } = options;
+    let Options { setup, runs, seed, medium, .. } = options;
     match options.format {
         Format::Json => {
             json::render(rows, setup, *runs).map_err(|error| Error::Print(error.into()))
         }
-        Format::Table => Ok(table::render(rows, setup, *runs, *seed)),
+        Format::Table => Ok(table::render(rows, setup, *medium, *runs, *seed)),
     }
 }
 

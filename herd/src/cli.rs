@@ -15,6 +15,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use self::serve::ServeArguments;
 use crate::error::Error;
+use crate::experiment::Medium;
 use crate::probes::ProbesConfig;
 use crate::rate::Rate;
 use crate::serve::ServerConfig;
@@ -28,6 +29,7 @@ pub(crate) struct Options {
     pub(crate) strategies: Vec<Strategy>,
     pub(crate) runs: u32,
     pub(crate) seed: u64,
+    pub(crate) medium: Medium,
     pub(crate) format: Format,
     pub(crate) out: Option<PathBuf>,
 }
@@ -70,7 +72,8 @@ pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Request
     }
 }
 
-/// Many clients, one rate limit, and what each retry strategy makes of it, in virtual time.
+/// Many clients, one rate limit, and what each retry strategy makes of it: in virtual time, or over
+/// HTTP in real time.
 #[derive(Debug, Parser)]
 #[command(
     name = "herd",
@@ -100,12 +103,16 @@ enum Command {
 // flag.
 #[derive(Args, Debug)]
 struct RunArguments {
-    /// Runs of each strategy, 1 to 1000000
-    #[arg(long, value_name = "N", default_value = "200", value_parser = whole::<u32, 1, 1_000_000>)]
-    #[arg(allow_hyphen_values = true)]
+    /// Call over real HTTP on loopback, in real time: about a minute a run for all strategies
+    #[arg(long)]
+    wire: bool,
+
+    /// Runs of each strategy, 1 to 1000000; with --wire one if not said
+    #[arg(long, value_name = "N", default_value = "200", default_value_if("wire", "true", "1"))]
+    #[arg(value_parser = whole::<u32, 1, 1_000_000>, allow_hyphen_values = true)]
     runs: u32,
 
-    /// Seed of everything random; the same seed gives the same result to the byte
+    /// Seed of everything random; the same seed gives the same result to the byte, but for --wire
     #[arg(long, value_name = "S", default_value = "1")]
     #[arg(value_parser = whole::<u64, 0, { u64::MAX }>)]
     #[arg(allow_hyphen_values = true)]
@@ -115,7 +122,7 @@ struct RunArguments {
     #[arg(allow_hyphen_values = true)]
     strategy: Vec<Strategy>,
 
-    /// Clients that call at time 0, 1 to 10000000
+    /// Clients that call at time 0, 1 to 10000000, with --wire to 1000
     #[arg(long, value_name = "N", default_value = "100")]
     #[arg(value_parser = whole::<NonZeroU32, 1, 10_000_000>, allow_hyphen_values = true)]
     clients: NonZeroU32,
@@ -155,11 +162,16 @@ impl RunArguments {
                     SetupError::RoundTripTooLong => format!("--latency-ms is too high: {error}"),
                 })
             })?;
+        let medium = if self.wire { Medium::Wire } else { Medium::VirtualTime };
+        if medium == Medium::Wire {
+            check_wire(&setup)?;
+        }
         Ok(Options {
             setup,
             strategies: chosen(&self.strategy),
             runs: self.runs,
             seed: self.seed,
+            medium,
             format: self.format,
             out: self.out,
         })
@@ -194,6 +206,30 @@ impl ProbesArguments {
     const fn into_options(self) -> ProbesOptions {
         let Self { seed, seeds, calls, format } = self;
         ProbesOptions { config: ProbesConfig { seed, seeds, calls }, format }
+    }
+}
+
+/// Refuses what virtual time and clients without sockets can do, and real ones cannot.
+fn check_wire(setup: &Setup) -> Result<(), Error> {
+    const CLIENTS_MAX: u32 = 1_000;
+    const HOUR: Duration = Duration::from_secs(60 * 60);
+    let refused = |text: String| Err(Error::Arguments(text));
+    if setup.clients() > CLIENTS_MAX {
+        return refused(format!(
+            "--clients must be at most {CLIENTS_MAX} with --wire, not {}: each has a connection",
+            setup.clients()
+        ));
+    }
+    if setup.floor() > HOUR {
+        return refused(
+            "--rate is too low for --clients: with --wire, in real time, (clients - burst) / rate \
+             must be at most an hour"
+                .to_owned(),
+        );
+    }
+    match setup.quota() {
+        Ok(_) => Ok(()),
+        Err(error) => refused(format!("--burst is too high for --rate with --wire: {error}")),
     }
 }
 

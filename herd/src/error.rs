@@ -6,6 +6,8 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use crate::wire::WireError;
+
 /// Each is reported as one line.
 #[derive(Debug)]
 pub(crate) enum Error {
@@ -23,6 +25,8 @@ pub(crate) enum Error {
     Runtime(io::Error),
     /// The threads that probe together cannot be started.
     Threads(io::Error),
+    /// The clients cannot call over HTTP.
+    Wire(WireError),
 }
 
 impl Error {
@@ -30,7 +34,9 @@ impl Error {
         match self {
             Self::Addr(..) | Self::Arguments(_) | Self::Out(..) => ExitCode::from(2),
             Self::Interrupted => ExitCode::from(130), // as a shell says of Ctrl-C
-            Self::Print(_) | Self::Runtime(_) | Self::Threads(_) => ExitCode::FAILURE,
+            Self::Print(_) | Self::Runtime(_) | Self::Threads(_) | Self::Wire(_) => {
+                ExitCode::FAILURE
+            }
         }
     }
 }
@@ -48,6 +54,7 @@ impl fmt::Display for Error {
             Self::Print(error) => write!(f, "the result cannot be printed: {error}"),
             Self::Runtime(error) => write!(f, "the server cannot be started: {error}"),
             Self::Threads(error) => write!(f, "the probe's threads cannot be started: {error}"),
+            Self::Wire(error) => write!(f, "--wire: {error}"),
         }
     }
 }

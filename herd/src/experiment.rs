@@ -10,6 +10,7 @@ use crate::setup::Setup;
 use crate::sim::{Observer, Scenario, Totals};
 use crate::stats::{Spread, p95_seconds, seconds_at};
 use crate::strategy::Strategy;
+use crate::wire::{self, WireError};
 
 /// Some strategies in one set-up, each run a number of times.
 #[derive(Clone, Debug)]
@@ -18,6 +19,18 @@ pub struct Experiment {
     runs: u32,
     seed: u64,
 }
+
+/// Between clients and provider.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Medium {
+    /// Nothing but events.
+    VirtualTime,
+    /// HTTP on loopback, in real time.
+    Wire,
+}
+
+/// How a scenario is run once.
+type Run<O, E> = fn(&Scenario, &mut O, &mut Xoshiro256PlusPlus) -> Result<Totals, E>;
 
 /// What one strategy came to over all its runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -53,22 +66,43 @@ impl Experiment {
         Ok(Self { scenarios, runs: runs.max(1), seed })
     }
 
-    /// Runs everything, strategy by strategy.
+    /// Runs everything, strategy by strategy, in virtual time.
     ///
     /// # Errors
     /// The observer's.
     pub fn run(&self, observer: &mut impl Observer) -> io::Result<Vec<Row>> {
-        self.scenarios.iter().map(|scenario| self.row(scenario, observer)).collect()
+        self.rows(observer, Scenario::run)
+    }
+
+    /// Runs everything, strategy by strategy, over HTTP and in real time.
+    ///
+    /// # Errors
+    /// The observer's, or what keeps the clients from their answers.
+    pub fn run_on_wire(&self, observer: &mut impl Observer) -> Result<Vec<Row>, WireError> {
+        self.rows(observer, wire::run)
+    }
+
+    fn rows<O: Observer, E: From<io::Error>>(
+        &self,
+        observer: &mut O,
+        run: Run<O, E>,
+    ) -> Result<Vec<Row>, E> {
+        self.scenarios.iter().map(|scenario| self.row(scenario, observer, run)).collect()
     }
 
     /// Run r draws from the seed's generator jumped r times, 2¹²⁸ numbers each time: so a row is
     /// the same whatever else is run beside it, and more runs only add to it.
-    fn row(&self, scenario: &Scenario, observer: &mut impl Observer) -> io::Result<Row> {
+    fn row<O: Observer, E: From<io::Error>>(
+        &self,
+        scenario: &Scenario,
+        observer: &mut O,
+        run: Run<O, E>,
+    ) -> Result<Row, E> {
         let mut generator = Xoshiro256PlusPlus::seed_from_u64(self.seed);
         let mut sample = Sample::default();
-        for run in 0..self.runs {
-            observer.on_start(scenario.strategy(), run)?;
-            sample.add(&scenario.run(observer, &mut generator.clone())?);
+        for number in 0..self.runs {
+            observer.on_start(scenario.strategy(), number)?;
+            sample.add(&run(scenario, observer, &mut generator.clone())?);
             generator.jump();
         }
         Ok(sample.into_row(scenario.strategy()))

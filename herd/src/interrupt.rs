@@ -40,4 +40,8 @@ impl Observer for Interrupt {
     fn on_arrival(&mut self, _arrival: &Arrival) -> io::Result<()> {
         self.check()
     }
+
+    fn on_tick(&mut self) -> io::Result<()> {
+        self.check()
+    }
 }

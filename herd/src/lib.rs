@@ -7,7 +7,8 @@
 //! The clients are [`holdoff::Call`]s, driven as a production driver would, only that time is
 //! virtual: an event queue jumps from one event to the next, so a run of minutes takes a
 //! millisecond. Time is whole nanoseconds, the provider counts in whole fractions of a token, and
-//! all chance comes from one seed: the same arguments give the same bytes.
+//! all chance comes from one seed: the same arguments give the same bytes. On the [`wire`] the same
+//! clients call the provider over HTTP, in real time.
 //!
 //! ```
 //! use holdoff_herd::experiment::Experiment;
@@ -36,6 +37,7 @@
 //! probes                        a circuit breaker and a retry policy, asked one thing each
 //! published                     what others measured
 //! serve                         a provider over HTTP
+//! wire                          one run over HTTP
 //! experiment                    all runs of all strategies
 //! table · json · histogram · plot · files · progress · interrupt
 //! error · cli · app             the command
@@ -66,3 +68,4 @@ pub mod sim;
 pub mod stats;
 pub mod strategy;
 mod table;
+pub mod wire;

@@ -83,6 +83,13 @@ impl Observer for Progress {
         self.on_event();
         Ok(())
     }
+
+    fn on_tick(&mut self) -> io::Result<()> {
+        if self.is_terminal {
+            self.look();
+        }
+        Ok(())
+    }
 }
 
 impl Drop for Progress {

@@ -67,6 +67,14 @@ pub trait Observer {
         let _ = done;
         Ok(())
     }
+
+    /// Real time passes, whether or not anything happens. Virtual time does not tick.
+    ///
+    /// # Errors
+    /// As [`on_start`](Self::on_start).
+    fn on_tick(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Nobody watches.
@@ -88,6 +96,10 @@ impl<O: Observer> Observer for Option<O> {
     fn on_done(&mut self, done: &Done) -> io::Result<()> {
         self.as_mut().map_or(Ok(()), |observer| observer.on_done(done))
     }
+
+    fn on_tick(&mut self) -> io::Result<()> {
+        self.as_mut().map_or(Ok(()), Observer::on_tick)
+    }
 }
 
 /// Two who watch.
@@ -105,6 +117,11 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
     fn on_done(&mut self, done: &Done) -> io::Result<()> {
         self.0.on_done(done)?;
         self.1.on_done(done)
+    }
+
+    fn on_tick(&mut self) -> io::Result<()> {
+        self.0.on_tick()?;
+        self.1.on_tick()
     }
 }
 
@@ -145,6 +162,15 @@ impl Scenario {
     #[must_use]
     pub const fn strategy(&self) -> Strategy {
         self.strategy
+    }
+
+    pub(crate) const fn setup(&self) -> &Setup {
+        &self.setup
+    }
+
+    /// Of the limiter that the clients share.
+    pub(crate) const fn quota(&self) -> Option<Quota> {
+        self.quota
     }
 
     /// One run from time 0 until every client has its final answer.

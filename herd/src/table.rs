@@ -6,7 +6,7 @@ pub(crate) mod probes;
 
 use comfy_table::{LineStyle, Table, TableStyle, presets};
 
-use crate::experiment::Row;
+use crate::experiment::{Medium, Row};
 use crate::published::{Published, figures};
 use crate::setup::Setup;
 use crate::stats::Spread;
@@ -20,7 +20,7 @@ const STYLE: TableStyle = presets::UTF8_HORIZONTAL_ONLY.row_separator(LineStyle:
 const NOTHING: &str = "–";
 
 /// What was done, the table, and how to read it.
-pub(crate) fn render(rows: &[Row], setup: &Setup, runs: u32, seed: u64) -> String {
+pub(crate) fn render(rows: &[Row], setup: &Setup, medium: Medium, runs: u32, seed: u64) -> String {
     let mut table = Table::new();
     table.load_style(STYLE).set_header(HEADER);
     for row in rows {
@@ -29,12 +29,16 @@ pub(crate) fn render(rows: &[Row], setup: &Setup, runs: u32, seed: u64) -> Strin
             table.add_row(published(&figures, setup));
         }
     }
-    format!("{}\n{}\n{}", about(setup, runs, seed), table.trim_fmt(), legend(setup))
+    format!("{}\n{}\n{}", about(setup, medium, runs, seed), table.trim_fmt(), legend(setup))
 }
 
-fn about(setup: &Setup, runs: u32, seed: u64) -> String {
+fn about(setup: &Setup, medium: Medium, runs: u32, seed: u64) -> String {
     let plural = if runs == 1 { "" } else { "s" };
-    format!("{setup}. {runs} run{plural}, seed {seed}.")
+    let medium = match medium {
+        Medium::VirtualTime => "",
+        Medium::Wire => " over HTTP in real time",
+    };
+    format!("{setup}. {runs} run{plural}{medium}, seed {seed}.")
 }
 
 fn legend(setup: &Setup) -> String {
