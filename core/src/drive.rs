@@ -204,7 +204,9 @@ pub async fn run_until<'a, const BUCKETS: usize, O, T, E, F: Future<Output = O>>
                 None => {} // The deadline has passed, as the call will say.
             }
         }
-        let step = match place.as_ref().and_then(|place| queue.missing(place)) {
+        // What is refused or too late meanwhile is told so, and not to wait on.
+        let held = place.as_ref().filter(|_| call.wants_permit(now));
+        let step = match held.and_then(|place| queue.missing(place)) {
             Some(until) => call.throttled(now, until),
             None => call.poll(now, &mut random),
         };

@@ -167,9 +167,20 @@ impl Error for FileError {
 fn append(file: &mut File, record: &[u8]) -> Result<(), FileError> {
     // From the look at the end to the write no other process of ours is to write; the lock goes
     // with a process that crashes.
-    file.lock().map_err(FileError::Write)?;
+    let is_locked = loop {
+        match file.lock() {
+            Ok(()) => break true,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            // Where there are no locks it is as good as it can be.
+            Err(error) if error.kind() == ErrorKind::Unsupported => break false,
+            Err(error) => return Err(FileError::Write(error)),
+        }
+    };
     let appended = append_alone(file, record);
-    file.unlock().map_err(FileError::Write)?;
+    if is_locked {
+        // What is written is written; the lock goes with the file at the latest.
+        let _ = file.unlock();
+    }
     appended
 }
 

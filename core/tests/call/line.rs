@@ -5,8 +5,8 @@ use core::time::Duration;
 
 use holdoff::drive::{self, Queue, QueueFull};
 use holdoff::{
-    BackoffConfig, Call, Clock, Failure, Instant, Limiter, Policy, PolicyConfig, Quota, Rate,
-    Safety, Stop, Timer, classified,
+    BackoffConfig, BreakerConfig, Call, CircuitBreaker, Clock, Failure, Instant, Limiter, Mode,
+    Policy, PolicyConfig, Quota, Rate, Safety, Stop, Timer, classified,
 };
 
 use crate::common::timer::ManualTimer;
@@ -196,4 +196,28 @@ fn a_full_line_stops_the_call_at_once() {
     assert_eq!((started, stop), (vec![], Stop::QueueFull));
     assert_eq!((timer.now(), limiter.available(timer.now())), (Instant::EPOCH, 1));
     assert_eq!(QueueFull.to_string(), "too many are waiting in line already");
+}
+
+#[test]
+fn who_waits_for_a_limit_hears_that_the_breaker_opened() {
+    let timer = ManualTimer::new(Instant::EPOCH);
+    let limiter = limiter(1, secs(100), 1);
+    let breaker: CircuitBreaker = BreakerConfig::consecutive(1).build().expect("valid");
+    let opens = || breaker.set_mode(Mode::ForcedOpen);
+    let line = Line {
+        missing_until: at(secs(30)),
+        changed_at: Cell::new(at(secs(10))),
+        change: &opens,
+        ..Line::new(&timer, Instant::EPOCH)
+    };
+    let policy = policy(1).build().expect("valid");
+    let begin = |now| {
+        let call = Call::new(&policy, Safety::Idempotent, now);
+        call.with_limiter(&limiter, 1).with_breaker(&breaker)
+    };
+    let operation = async |_| Ok::<_, Failure>(());
+    let answer = timer.run(drive::run(&timer, &&line, begin, || 0, classified, operation));
+    let stop = answer.expect_err("it is open").stop;
+    assert_eq!(stop, Stop::CircuitOpen { retry_at: Instant::MAX });
+    assert_eq!(timer.now(), at(secs(10)));
 }
