@@ -14,7 +14,7 @@
 //! impl Classify for SendError {
 //!     fn classify(&self) -> Failure {
 //!         match self {
-//!             Self::NoRoute => Failure::transient().not_sent(),
+//!             Self::NoRoute => Failure::transient(),
 //!             Self::TooLong => Failure::permanent(),
 //!         }
 //!     }
