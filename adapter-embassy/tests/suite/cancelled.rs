@@ -16,7 +16,7 @@ use holdoff_embassy::{
 use crate::bench::{Bench, advance_clock};
 use crate::calls::strict;
 
-fn upstream() -> Upstream<2> {
+const fn upstream() -> Upstream<2> {
     Upstream::new(valid!(strict().with_attempt_timeout(Duration::from_secs(1)).build()))
         .with_limiter(valid!(Quota::new(Rate::per_second(1), 1)))
         .with_breaker(valid!(BreakerConfig::consecutive(1).build()))
@@ -67,7 +67,7 @@ fn a_call_dropped_at_any_poll_leaves_nothing_behind() {
         let budget = upstream.budget().unwrap().level(EmbassyTimer.now());
         // Ten, a tenth for the call, and one fewer for each retry that was sent; a retry decided
         // but not sent is given back.
-        assert_eq!(u64::from(budget), 10 - u64::from(retries), "after {polls} polls");
+        assert_eq!(u64::from(budget), 10 - retries, "after {polls} polls");
         let state = upstream.breaker().unwrap().state(EmbassyTimer.now());
         assert_eq!(state, BreakerState::Closed, "after {polls} polls");
         let other = Rc::clone(&upstream);
