@@ -28,7 +28,7 @@
 //! - [`Failover`]: which service to call when the first will not do.
 //! - [`Call`], [`Step`], [`Stop`]: the machine.
 //! - [`drive`]: the one loop that runs it, asynchronous and blocking.
-//! - [`Instant`], [`Clock`], [`Timer`]: the seam.
+//! - [`Instant`], [`Clock`], [`Timer`]: the seam; [`TickClock`], over a 32-bit counter that wraps.
 //!
 //! ```
 //! use core::cell::Cell;
@@ -79,6 +79,7 @@ mod policy;
 mod ratio;
 mod sync;
 mod table;
+mod ticks;
 mod time;
 mod upstream;
 
@@ -99,6 +100,7 @@ pub use outcome::{Class, Classify, Failure, Hint, Outcome, Safety, Sent, classif
 pub use policy::{HintSpread, Policy, PolicyConfig, UnhintedThrottle};
 pub use ratio::Ratio;
 pub use table::{Entry, NoEntry, UpstreamTable};
+pub use ticks::TickClock;
 #[cfg(feature = "std")]
 pub use time::MonotonicClock;
 pub use time::{Clock, Instant, Timer};

@@ -1,6 +1,6 @@
 //! What values take, on a 64-bit host, configuration included.
 
-use holdoff::{Backoff, Call, CircuitBreaker, Limiter, RetryBudget};
+use holdoff::{Backoff, Call, CircuitBreaker, Limiter, RetryBudget, TickClock};
 
 #[test]
 fn nothing_is_larger_than_it_may_be() {
@@ -10,6 +10,7 @@ fn nothing_is_larger_than_it_may_be() {
         ("CircuitBreaker", size_of::<CircuitBreaker>(), 48),
         ("CircuitBreaker<10>", size_of::<CircuitBreaker<10>>(), 48 + 80),
         ("RetryBudget", size_of::<RetryBudget>(), 24),
+        ("TickClock", size_of::<TickClock>(), 24),
         ("Call", size_of::<Call<'_>>(), 160),
     ] {
         println!("{name}: {size} of at most {most} bytes");
