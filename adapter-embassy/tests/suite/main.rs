@@ -4,4 +4,5 @@ mod bench;
 mod calls;
 mod cancelled;
 mod line;
+mod reconnect;
 mod timer;
