@@ -198,7 +198,7 @@ def fresh_copy() -> None:
     COPY.mkdir(parents=True)
     for part in ("Cargo.toml", "Cargo.lock", "README.md"):
         shutil.copy(ROOT / part, COPY / part)
-    for part in ("core", "adapter-reqwest", "adapter-tokio", "herd"):
+    for part in ("core", "adapter-embassy", "adapter-reqwest", "adapter-tokio", "herd"):
         # `copy` gives files a new date, so that cargo sees that the last mutant is gone.
         shutil.copytree(ROOT / part, COPY / part, copy_function=shutil.copy)
 

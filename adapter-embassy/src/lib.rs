@@ -75,3 +75,7 @@ pub use reconnect::Reconnect;
 pub use retry::{retry, retry_when};
 pub use timer::EmbassyTimer;
 pub use upstream::Upstream;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
