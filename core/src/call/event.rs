@@ -10,6 +10,7 @@ use crate::time::Instant;
 
 /// Something that happened in a call, told when it happens: a wait before it begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum Event {
     /// An attempt starts.
@@ -41,6 +42,7 @@ pub enum Event {
 
 /// What a circuit breaker made of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum AttemptKind {
     /// One like any other.
     Ordinary,
@@ -52,6 +54,7 @@ pub enum AttemptKind {
 
 /// An [`Event`] and where the call stood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub struct Observation {
     /// What happened.
