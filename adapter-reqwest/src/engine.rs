@@ -220,9 +220,9 @@ fn idempotency_key(
     first: &Request,
     options: &RequestOptions,
 ) -> Option<HeaderValue> {
-    let given = first.headers().get(IDEMPOTENCY_KEY);
+    let given = first.headers().get(IDEMPOTENCY_KEY).filter(|key| !key.is_empty());
     if given.is_some() {
-        return given.filter(|key| !key.is_empty()).cloned();
+        return given.cloned();
     }
     let method = first.method().as_str().as_bytes();
     let needs_one = options.safety.is_none() && method_safety(method) == Safety::NonIdempotent;
