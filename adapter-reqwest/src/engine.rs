@@ -20,6 +20,7 @@ use crate::classify::{classify_error, judge};
 use crate::error::{Ended, Error, Last, TimedOut};
 use crate::guard::{Guard, Settings};
 use crate::options::{FinalFailure, RequestOptions};
+use crate::redirects::watched;
 use crate::trace::Span;
 
 /// Where requests are sent.
@@ -248,10 +249,15 @@ async fn make_attempt<R: Reading>(
     let ends_at = attempt.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     let asked = target(request.url());
     let work = async {
-        let response = transport.send(request).await?;
-        let is_redirected = target(response.url()) != asked;
-        span.answered(response.status());
-        answered(settings, reading, response, ends_at).await.map_err(|mut failed| {
+        let (response, is_answered) = watched(transport.send(request)).await;
+        let mut is_redirected = is_answered;
+        let read = async {
+            let response = response?;
+            is_redirected |= target(response.url()) != asked;
+            span.answered(response.status());
+            answered(settings, reading, response, ends_at).await
+        };
+        read.await.map_err(|mut failed| {
             if is_redirected {
                 // Whoever redirected it did answer, and may have done what was asked.
                 failed.failure.sent = Sent::Maybe;

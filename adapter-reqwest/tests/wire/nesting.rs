@@ -2,7 +2,9 @@
 
 use core::num::NonZeroU32;
 
-use holdoff_reqwest::{FinalFailure, Guard, RequestOptions, Stop, Upstream, nesting};
+use holdoff_reqwest::{
+    BudgetConfig, FinalFailure, Guard, Ratio, RequestOptions, Stop, Upstream, nesting, valid,
+};
 use reqwest::header::HeaderName;
 
 use crate::server::{Server, answer};
@@ -27,6 +29,24 @@ async fn an_outer_layer_tries_again_and_the_inner_does_not() {
         outer.call(|| inner.send_with(&options, |client| client.get(&url))).await.unwrap_err();
     assert_eq!(gave_up.last.unwrap().stop(), Stop::Attempts);
     assert_eq!(server.received().len(), 4 + 4 * 3);
+}
+
+/// With a budget of 10 % and 3 that both layers share, layers that are let multiply do not: 3 retries
+/// in all, whoever asks for them.
+#[tokio::test]
+async fn a_budget_that_layers_share_bounds_their_product() {
+    static SHARED: Upstream =
+        Upstream::new(POLICY).with_budget(valid!(BudgetConfig::new(3, Ratio::percent(10)).build()));
+
+    let server = Server::replies(vec![answer(503, &[], "")]).await;
+    let guard = Guard::new(&SHARED).with_final_failure(FinalFailure::AsError);
+    let inner = guarded(guard);
+    let options = RequestOptions::new().retry_although_nested();
+    let url = server.url("/");
+    let four = SHARED.prepare().with_max_attempts(NonZeroU32::new(4).unwrap());
+    let outer = four.run(|_| inner.send_with(&options, |client| client.get(&url)));
+    assert_eq!(outer.await.unwrap_err().stop, Stop::Budget);
+    assert!(server.received().len() <= 4, "{} requests", server.received().len());
 }
 
 #[tokio::test]
