@@ -11,8 +11,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # A module may import modules of lower rank only.
 RANKS = {
     "config": 0, "ratio": 0, "sync": 0, "time": 0,
-    "backoff": 1, "outcome": 1,
-    "breaker": 2, "budget": 2, "http": 2, "limiter": 2,
+    "backoff": 1, "outcome": 1, "ticks": 1,
+    "breaker": 2, "budget": 2, "http": 2, "limiter": 2, "reconnect": 2,
     "policy": 3,
     "call": 4,
     "counters": 5,

@@ -83,6 +83,10 @@ LONGER_ALONE = "let (pause, longer) = (pause & TIME_MAX, until);"
 
 SECOND_LOOK = "if self.idle_at(upstream, slot, uses).is_none_or(|at| at > now) {"
 
+UPDATE_TICKS = "self.latest.update(|latest| {"
+COUNTER = "let counter = (self.source)();"
+COUNTER_ONCE = "let counter = *once.get_or_insert_with(|| (self.source)());"
+
 MUTANTS = {
     "exchange-by-store": Mutant("sync.rs", {HEAD + EXCHANGE: HEAD + STORE}),
     "second-try-by-store": Mutant("sync.rs", {SECOND_TRY: SECOND_TRY_BY_STORE}),
@@ -116,6 +120,13 @@ MUTANTS = {
     "no-generation": Mutant(
         "breaker/word.rs",
         {f"{GENERATION} || fields.mode": "if generation > GENERATION_MASK || fields.mode"},
+    ),
+    # The clock over a counter that wraps.
+    "counter-before-word": Mutant(
+        "ticks.rs", {COUNTER: "", UPDATE_TICKS: f"{COUNTER} {UPDATE_TICKS}"}
+    ),
+    "counter-once": Mutant(
+        "ticks.rs", {UPDATE_TICKS: f"let mut once = None; {UPDATE_TICKS}", COUNTER: COUNTER_ONCE}
     ),
     # Calls.
     "no-refund-at-admit": Mutant("call.rs", {"self.toll().refund();": "let _ = self.toll();"}),
@@ -187,7 +198,7 @@ def fresh_copy() -> None:
     COPY.mkdir(parents=True)
     for part in ("Cargo.toml", "Cargo.lock", "README.md"):
         shutil.copy(ROOT / part, COPY / part)
-    for part in ("core", "adapter-reqwest", "adapter-tokio", "herd"):
+    for part in ("core", "adapter-embassy", "adapter-reqwest", "adapter-tokio", "herd"):
         # `copy` gives files a new date, so that cargo sees that the last mutant is gone.
         shutil.copytree(ROOT / part, COPY / part, copy_function=shutil.copy)
 

@@ -14,7 +14,7 @@
 //! impl Classify for SendError {
 //!     fn classify(&self) -> Failure {
 //!         match self {
-//!             Self::NoRoute => Failure::transient().not_sent(),
+//!             Self::NoRoute => Failure::transient(),
 //!             Self::TooLong => Failure::permanent(),
 //!         }
 //!     }
@@ -32,6 +32,7 @@
 //! - [`Upstream`]: a service and all that guards it; [`Prepared`]: a call to it, with settings of
 //!   its own.
 //! - [`FairLimiter`]: a rate limiter at which tasks wait in line, first come, first served.
+//! - [`Reconnect`]: a link that is meant to stay, connected again with care.
 //! - [`Random`]: random numbers from a seed that somebody has to name.
 //! - [`EmbassyTimer`]: the clock and the sleep, for [`drive::run`](holdoff::drive::run) by hand.
 //!
@@ -53,6 +54,7 @@ mod limiter;
 mod line;
 mod prepared;
 mod random;
+mod reconnect;
 mod retry;
 mod ticks;
 mod timer;
@@ -62,13 +64,18 @@ pub use holdoff::drive::GaveUp;
 pub use holdoff::{
     Attempt, AttemptKind, Backoff, BackoffConfig, BreakerChange, BreakerConfig, BreakerState,
     BudgetConfig, ChangeUnderWay, CircuitBreaker, Class, Classify, Clock, ConfigError, Counters,
-    CountersSnapshot, DelaySource, Event, Failure, Hint, HintSpread, Instant, Jitter, Mode,
-    Observation, Observer, Policy, PolicyConfig, Quota, Rate, Ratio, Refusal, RetryBudget, Safety,
-    Sent, Stop, Timer, UnhintedThrottle, valid,
+    CountersSnapshot, DelaySource, Event, Failure, Hint, HintSpread, HintTooLong, Instant, Jitter,
+    Mode, Observation, Observer, Policy, PolicyConfig, Quota, Rate, Ratio, Refusal, RetryBudget,
+    Safety, Sent, Stop, Timer, UnhintedThrottle, valid,
 };
 pub use limiter::{AcquireError, FairLimiter};
 pub use prepared::Prepared;
 pub use random::Random;
+pub use reconnect::Reconnect;
 pub use retry::{retry, retry_when};
 pub use timer::EmbassyTimer;
 pub use upstream::Upstream;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

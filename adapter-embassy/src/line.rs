@@ -22,7 +22,10 @@ pub(crate) struct Line<const WAITING: usize> {
 /// Wakers are not dropped with the line, or no `const fn` could pass one on: whoever waits borrows
 /// it and takes its waker away.
 struct State<const WAITING: usize> {
+    /// Also while its heir has not heard of it; nobody waits without one.
     has_head: bool,
+    /// Who is to be the head, and has been woken.
+    heir: ManuallyDrop<Option<Waiting>>,
     /// Something has, and the head has not heard of it.
     has_changed: bool,
     /// The head, if it is asleep.
@@ -41,6 +44,7 @@ impl<const WAITING: usize> Line<WAITING> {
     pub(crate) const fn new() -> Self {
         let state = State {
             has_head: false,
+            heir: ManuallyDrop::new(None),
             has_changed: false,
             asleep: ManuallyDrop::new(None),
             next_ticket: 0,
@@ -99,22 +103,8 @@ impl<const WAITING: usize> fmt::Debug for Line<WAITING> {
 }
 
 impl<const WAITING: usize> State<WAITING> {
-    fn try_join(&mut self) -> bool {
-        let joins = !self.has_head && self.waiting.iter().all(Option::is_none);
-        self.has_head |= joins;
-        joins
-    }
-
-    /// Who has waited longest.
-    fn first(&self) -> Option<&Waiting> {
-        // Tickets may have wrapped: the oldest is the furthest from the next one.
-        let age = |waiting: &&Waiting| self.next_ticket.wrapping_sub(waiting.ticket);
-        self.waiting.iter().flatten().max_by_key(age)
-    }
-
-    /// Who is to be woken to become the head, if there is none.
-    fn next_head(&self) -> Option<Waker> {
-        if self.has_head { None } else { self.first().map(|first| first.waker.clone()) }
+    const fn try_join(&mut self) -> bool {
+        !core::mem::replace(&mut self.has_head, true)
     }
 
     fn enter(&mut self, waker: &Waker) -> Result<u32, QueueFull> {
@@ -125,21 +115,35 @@ impl<const WAITING: usize> State<WAITING> {
         Ok(ticket)
     }
 
-    fn leave(&mut self, ticket: u32) -> Option<Waiting> {
-        let holds = |place: &&mut Option<Waiting>| {
-            place.as_ref().is_some_and(|waiting| waiting.ticket == ticket)
+    /// There is no head any more: who is to be woken to become it.
+    fn hand_on(&mut self) -> Option<Waker> {
+        // Tickets may have wrapped: the oldest is the furthest from the next one.
+        let next_ticket = self.next_ticket;
+        let age = |place: &&mut Option<Waiting>| {
+            place.as_ref().map(|waiting| next_ticket.wrapping_sub(waiting.ticket))
         };
-        self.waiting.iter_mut().find(holds)?.take()
+        *self.heir = self.waiting.iter_mut().max_by_key(age).and_then(Option::take);
+        self.has_head = self.heir.is_some();
+        self.heir.as_ref().map(|heir| heir.waker.clone())
     }
 
     /// Whether the holder of `ticket` is the head from now on. And a waker to drop.
     fn advance(&mut self, ticket: u32, waker: &Waker) -> (bool, Option<Waker>) {
-        if !self.has_head && self.first().is_some_and(|first| first.ticket == ticket) {
-            self.has_head = true;
-            return (true, self.leave(ticket).map(|left| left.waker));
+        if let Some(heir) = self.heir.take_if(|heir| heir.ticket == ticket) {
+            return (true, Some(heir.waker));
         }
         let own = self.waiting.iter_mut().flatten().find(|waiting| waiting.ticket == ticket);
         (false, own.map(|own| core::mem::replace(&mut own.waker, waker.clone())))
+    }
+
+    /// Who has left, and who is to be woken to become the head.
+    fn leave(&mut self, ticket: u32) -> (Option<Waiting>, Option<Waker>) {
+        let heir = self.heir.take_if(|heir| heir.ticket == ticket);
+        if heir.is_some() {
+            return (heir, self.hand_on());
+        }
+        let mut places = self.waiting.iter_mut();
+        (places.find_map(|place| place.take_if(|waiting| waiting.ticket == ticket)), None)
     }
 }
 
@@ -187,9 +191,7 @@ impl<'a, const WAITING: usize> Place<'a, WAITING> {
 impl<const WAITING: usize> Drop for Place<'_, WAITING> {
     fn drop(&mut self) {
         if let Some(ticket) = self.ticket {
-            // It may have been woken to become the head.
-            let (_left, next) =
-                self.line.with((None, None), |state| (state.leave(ticket), state.next_head()));
+            let (_left, next) = self.line.with((None, None), |state| state.leave(ticket));
             wake(next);
         }
     }
@@ -201,10 +203,7 @@ pub(crate) struct Head<'a, const WAITING: usize>(&'a Line<WAITING>);
 
 impl<const WAITING: usize> Drop for Head<'_, WAITING> {
     fn drop(&mut self) {
-        wake(self.0.with(None, |state| {
-            state.has_head = false;
-            state.next_head()
-        }));
+        wake(self.0.with(None, State::hand_on));
     }
 }
 
@@ -227,5 +226,169 @@ impl<const WAITING: usize> Asleep<'_, WAITING> {
 impl<const WAITING: usize> Drop for Asleep<'_, WAITING> {
     fn drop(&mut self) {
         let _dropped = self.0.with(None, |state| state.asleep.take());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::future::Future;
+    use core::pin::Pin;
+    use core::sync::atomic::{AtomicBool, Ordering};
+    use std::boxed::Box;
+    use std::collections::VecDeque;
+    use std::sync::Arc;
+    use std::task::Wake;
+    use std::vec::Vec;
+
+    use super::*;
+    use proptest::prelude::*;
+
+    const ROOM: usize = 3;
+
+    #[derive(Debug)]
+    struct Woken(AtomicBool);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+
+    type Joining<'a> = Pin<Box<dyn Future<Output = Result<Head<'a, ROOM>, QueueFull>> + 'a>>;
+
+    enum Guest<'a> {
+        Waiting(Joining<'a>, Arc<Woken>),
+        Head { _place: Head<'a, ROOM> },
+        Gone,
+    }
+
+    #[derive(Clone, Debug)]
+    enum Op {
+        Join,
+        /// Whoever was woken is polled, and nobody else.
+        Run,
+        /// A guest is polled, woken or not.
+        Poll(usize),
+        /// The head goes, or somebody who waits gives up.
+        Leave(usize),
+    }
+
+    fn ops() -> impl Strategy<Value = Vec<Op>> {
+        let op = prop_oneof![
+            4 => Just(Op::Join),
+            2 => Just(Op::Run),
+            1 => (0..8_usize).prop_map(Op::Poll),
+            3 => (0..8_usize).prop_map(Op::Leave),
+        ];
+        prop::collection::vec(op, 0..60)
+    }
+
+    /// The guests in line, the head first; every one of them by number.
+    struct Model<'a> {
+        guests: Vec<Guest<'a>>,
+        line: VecDeque<usize>,
+    }
+
+    impl Model<'_> {
+        fn poll(&mut self, number: usize) {
+            let Guest::Waiting(joining, woken) = &mut self.guests[number] else { return };
+            let waker = Waker::from(Arc::clone(woken));
+            woken.0.store(false, Ordering::Relaxed);
+            let polled = joining.as_mut().poll(&mut Context::from_waker(&waker));
+            match polled {
+                Poll::Ready(joined) => {
+                    assert_eq!(self.line.front(), Some(&number), "not its turn");
+                    let place = joined.expect("who has waited has a place");
+                    self.guests[number] = Guest::Head { _place: place };
+                }
+                Poll::Pending => assert_ne!(self.line.front(), Some(&number), "its turn"),
+            }
+        }
+
+        fn run(&mut self) {
+            for number in 0..self.guests.len() {
+                let is_woken = matches!(
+                    &self.guests[number],
+                    Guest::Waiting(_, woken) if woken.0.load(Ordering::Relaxed)
+                );
+                if is_woken {
+                    self.poll(number);
+                }
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_line_is_a_queue_of_those_who_have_not_left(ops in ops()) {
+            let line = Line::<ROOM>::new();
+            line.with((), |state| state.next_ticket = u32::MAX - 5); // Tickets wrap.
+            let mut model = Model { guests: Vec::new(), line: VecDeque::new() };
+            for op in ops {
+                match op {
+                    Op::Join => {
+                        let woken = Arc::new(Woken(AtomicBool::new(false)));
+                        let waker = Waker::from(Arc::clone(&woken));
+                        let mut joining: Joining<'_> = Box::pin(line.join());
+                        let polled = joining.as_mut().poll(&mut Context::from_waker(&waker));
+                        let is_first = model.line.is_empty();
+                        let is_full = model.line.len() == ROOM + 1;
+                        let guest = match polled {
+                            Poll::Ready(Ok(place)) => {
+                                prop_assert!(is_first);
+                                Guest::Head { _place: place }
+                            }
+                            Poll::Ready(Err(QueueFull)) => {
+                                prop_assert!(is_full);
+                                continue;
+                            }
+                            Poll::Pending => {
+                                prop_assert!(!is_first && !is_full);
+                                Guest::Waiting(joining, woken)
+                            }
+                        };
+                        model.line.push_back(model.guests.len());
+                        model.guests.push(guest);
+                    }
+                    Op::Run => model.run(),
+                    Op::Poll(number) => {
+                        if let Some(&number) = model.line.get(number) {
+                            model.poll(number);
+                        }
+                    }
+                    Op::Leave(place) => {
+                        if let Some(number) = model.line.remove(place) {
+                            model.guests[number] = Guest::Gone;
+                        }
+                    }
+                }
+                prop_assert_eq!(line.waiting(), model.line.len());
+            }
+            // Only by being woken does everybody get to the head.
+            while let Some(&head) = model.line.front() {
+                model.run();
+                prop_assert!(matches!(model.guests[head], Guest::Head { .. }), "asleep for ever");
+                model.line.pop_front();
+                model.guests[head] = Guest::Gone;
+            }
+            prop_assert_eq!(line.waiting(), 0);
+        }
+    }
+
+    #[test]
+    fn a_change_is_remembered_until_the_head_hears_of_it() {
+        let line = Line::<ROOM>::new();
+        let woken = Arc::new(Woken(AtomicBool::new(false)));
+        let waker = Waker::from(Arc::clone(&woken));
+        let mut context = Context::from_waker(&waker);
+        let mut asleep = Box::pin(line.changed());
+        assert!(asleep.as_mut().poll(&mut context).is_pending());
+        line.wake();
+        assert!(woken.0.load(Ordering::Relaxed));
+        assert!(asleep.as_mut().poll(&mut context).is_ready());
+        line.wake(); // Nobody is asleep.
+        assert!(Box::pin(line.changed()).as_mut().poll(&mut context).is_ready());
+        assert!(Box::pin(line.changed()).as_mut().poll(&mut context).is_pending());
+        assert_eq!(Arc::strong_count(&woken), 2, "a dropped sleep leaves no waker behind");
     }
 }

@@ -142,8 +142,8 @@ impl<'a, const WAITING: usize, const BUCKETS: usize, X: Future<Output = ()>>
         Self { policy: self.policy.with_max_attempts(max_attempts), ..self }
     }
 
-    /// The same call, `observer` being told what happens, in place of the upstream's own observer;
-    /// the upstream's counters go on counting.
+    /// The same call, `observer` being told what happens, beside the upstream's counters and its
+    /// own observer.
     pub fn with_observer(self, observer: &'a dyn Observer) -> Self {
         Self { observer: Some(observer), ..self }
     }
@@ -208,13 +208,14 @@ impl<'a, const WAITING: usize, const BUCKETS: usize, X: Future<Output = ()>>
         operation: impl FnMut(Attempt) -> F,
     ) -> Result<T, GaveUp<E>> {
         let Self { policy, upstream, limiter, observer, random, safety, cost, .. } = self;
+        let observers = observer.map(|observer| (upstream, observer));
         let begin = |now| {
             let mut call = upstream.call(&policy, safety, now);
             if let Some(limiter) = limiter {
                 call = call.with_limiter(limiter.limiter(), cost);
             }
-            if let Some(observer) = observer {
-                call = call.with_observer(observer);
+            if let Some(observers) = &observers {
+                call = call.with_observer(observers);
             }
             if self.is_nested { call.nested() } else { call }
         };

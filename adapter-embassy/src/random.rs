@@ -68,6 +68,8 @@ impl Random {
 
 #[cfg(test)]
 mod tests {
+    use std::vec::Vec;
+
     use super::*;
 
     fn first(mut random: Random) -> u64 {

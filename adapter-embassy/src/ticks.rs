@@ -28,6 +28,8 @@ pub(crate) const fn from_nanos(nanos: u64, per_second: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::vec;
+
     use super::*;
     use proptest::prelude::*;
 

@@ -27,8 +27,9 @@
 //! - [`UpstreamTable`]: one such for each of a bounded number of keys.
 //! - [`Failover`]: which service to call when the first will not do.
 //! - [`Call`], [`Step`], [`Stop`]: the machine.
+//! - [`Reconnect`]: when to connect again, for links that are meant to stay (MQTT, TCP).
 //! - [`drive`]: the one loop that runs it, asynchronous and blocking.
-//! - [`Instant`], [`Clock`], [`Timer`]: the seam.
+//! - [`Instant`], [`Clock`], [`Timer`]: the seam; [`TickClock`], over a 32-bit counter that wraps.
 //!
 //! ```
 //! use core::cell::Cell;
@@ -77,8 +78,10 @@ mod limiter;
 mod outcome;
 mod policy;
 mod ratio;
+mod reconnect;
 mod sync;
 mod table;
+mod ticks;
 mod time;
 mod upstream;
 
@@ -98,7 +101,9 @@ pub use limiter::{ChangeUnderWay, Limiter, Quota, Rate, Refusal, Reservation};
 pub use outcome::{Class, Classify, Failure, Hint, Outcome, Safety, Sent, classified};
 pub use policy::{HintSpread, Policy, PolicyConfig, UnhintedThrottle};
 pub use ratio::Ratio;
+pub use reconnect::{HintTooLong, Reconnect};
 pub use table::{Entry, NoEntry, UpstreamTable};
+pub use ticks::TickClock;
 #[cfg(feature = "std")]
 pub use time::MonotonicClock;
 pub use time::{Clock, Instant, Timer};

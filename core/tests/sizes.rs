@@ -1,6 +1,6 @@
 //! What values take, on a 64-bit host, configuration included.
 
-use holdoff::{Backoff, Call, CircuitBreaker, Limiter, RetryBudget};
+use holdoff::{Backoff, Call, CircuitBreaker, Limiter, Reconnect, RetryBudget, TickClock};
 
 #[test]
 fn nothing_is_larger_than_it_may_be() {
@@ -9,7 +9,9 @@ fn nothing_is_larger_than_it_may_be() {
         ("Limiter", size_of::<Limiter>(), 32),
         ("CircuitBreaker", size_of::<CircuitBreaker>(), 48),
         ("CircuitBreaker<10>", size_of::<CircuitBreaker<10>>(), 48 + 80),
+        ("Reconnect", size_of::<Reconnect>(), 64 + 48),
         ("RetryBudget", size_of::<RetryBudget>(), 24),
+        ("TickClock", size_of::<TickClock>(), 24),
         ("Call", size_of::<Call<'_>>(), 160),
     ] {
         println!("{name}: {size} of at most {most} bytes");

@@ -11,6 +11,7 @@ mod clock;
 #[path = "../common/mod.rs"]
 mod common;
 mod limiter;
+mod reconnect;
 mod retry_after;
 mod statuses;
 

@@ -17,6 +17,7 @@ mod budget;
 mod call;
 mod limiter;
 mod table;
+mod ticks;
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
