@@ -44,7 +44,9 @@ const HANGS: u32 = 10_000;
 
 const FAST: Quota = valid!(Quota::new(Rate::per_second(1_000), 10));
 const SLOW: Quota = valid!(Quota::new(Rate::per_second(300), 4));
+/// Retries: so many, and one more for each so many calls.
 const RESERVE: u32 = 5;
+const CALLS_PER_RETRY: u32 = 10;
 
 static UPSTREAM: Upstream = Upstream::new()
     .with_limiter(Limiter::new(FAST))
@@ -55,7 +57,7 @@ static UPSTREAM: Upstream = Upstream::new()
             .with_lease(Duration::from_secs(60))
             .build()
     ))
-    .with_budget(valid!(BudgetConfig::new(RESERVE, Ratio::percent(20)).build()))
+    .with_budget(valid!(BudgetConfig::new(RESERVE, Ratio::percent(100 / CALLS_PER_RETRY)).build()))
     .with_counters(Counters::new())
     .with_observer(&PROBES);
 
@@ -137,14 +139,15 @@ fn check_tokens(main: Tally, handler: Tally) {
 fn check(main: Tally, handler: Tally) {
     check_tokens(main, handler);
     let counted = UPSTREAM.counters().map(Counters::snapshot).unwrap_or_default();
-    let CountersSnapshot { opens, reopens, probes, .. } = counted;
+    let CountersSnapshot { opens, reopens, probes, stops, .. } = counted;
     hprintln!("breaker: {} times open, {} times again, {} probes", opens, reopens, probes);
     let calls = main.calls + handler.calls;
     let retries = main.retries + handler.retries;
     assert_eq!(counted.attempts, u64::from(calls + retries));
     assert_eq!(counted.retries, u64::from(retries));
-    assert!(retries <= RESERVE + calls / 5, "{retries} retries of {calls} calls");
-    assert!(retries > calls / 10, "the budget was hardly asked");
+    let most = RESERVE + calls / CALLS_PER_RETRY;
+    assert!(retries <= most, "{retries} retries of {calls} calls");
+    assert!(retries > most / 2 && stops.budget > 100, "the budget was hardly asked");
 
     // Everything that was to be met was met.
     assert!(opens > 100 && reopens > 100 && probes > 300);

@@ -38,7 +38,7 @@ pub(crate) fn run(rules: &'static Rules) -> Totals {
         random: Xoshiro256PlusPlus::seed_from_u64(SEED),
         totals: Totals::default(),
     };
-    for client in 0..CLIENTS as u8 {
+    for client in (0..=u8::MAX).take(CLIENTS) {
         let call = Call::new(&rules.policy, Safety::Idempotent, Instant::EPOCH);
         let call = match rules.limit {
             Limit::None => call,

@@ -30,7 +30,7 @@ impl Row {
     pub(crate) fn new(strategy: Strategy, totals: &Totals) -> Self {
         let Totals { requests, rejected, ref successes } = *totals;
         let last = successes.last().copied().unwrap_or(0);
-        let ok = successes.len() as u32;
+        let ok = count(successes);
         Self { strategy, ok, requests, rejected, last, p95: p95(successes) }
     }
 
@@ -102,11 +102,15 @@ fn fits(written: core::fmt::Result) {
     assert!(written.is_ok(), "a row is too long");
 }
 
+fn count(times: &[u32]) -> u32 {
+    u32::try_from(times.len()).unwrap_or(u32::MAX)
+}
+
 /// The 95th percentile of sorted times, of Hyndman and Fan's type 8: the value at place
 /// (n + 1/3) · 0.95 + 1/3, interpolated between neighbours.
 fn p95(sorted: &[u32]) -> u32 {
     // In 300ths: 95 (3 n + 1) + 100.
-    let place = 95 * (3 * sorted.len() as u32 + 1) + 100;
+    let place = 95 * (3 * count(sorted) + 1) + 100;
     let (whole, part) = ((place / 300) as usize, place % 300);
     match (sorted.get(whole.wrapping_sub(1)), sorted.get(whole)) {
         (Some(&below), Some(&above)) => below + ((above - below) * part + 150) / 300,
