@@ -39,6 +39,11 @@
 //! No allocation, no `unsafe`, everything `const` and fit for a `static`. The binary brings
 //! embassy's time driver and a critical section, as for embassy itself.
 //!
+//! # Features
+//! None is on by default, and none changes what a call does.
+//! - `defmt`: `Log`, an observer that logs by defmt, and `defmt::Format` for events, stop reasons and
+//!   errors.
+//!
 //! # What this crate does not do
 //! It decides nothing: when to try again, how long to wait and when to stop is [`holdoff`]'s
 //! business. It spawns no task and holds no global state. A task has no storage of its own here, so
@@ -52,6 +57,8 @@ extern crate std;
 
 mod limiter;
 mod line;
+#[cfg(feature = "defmt")]
+mod log;
 mod prepared;
 mod random;
 mod reconnect;
@@ -69,6 +76,8 @@ pub use holdoff::{
     Safety, Sent, Stop, Timer, UnhintedThrottle, valid,
 };
 pub use limiter::{AcquireError, FairLimiter};
+#[cfg(feature = "defmt")]
+pub use log::Log;
 pub use prepared::Prepared;
 pub use random::Random;
 pub use reconnect::Reconnect;

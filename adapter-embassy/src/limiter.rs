@@ -25,6 +25,7 @@ use crate::timer::EmbassyTimer;
 /// assert_eq!(refused, Err(AcquireError::CostTooHigh { burst: 5 }));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum AcquireError {
     /// The cost is above the burst: no wait is long enough.

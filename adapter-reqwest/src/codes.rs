@@ -36,19 +36,20 @@ impl<'a> ErrorCode<'a> {
         Self { status, code, kind }
     }
 
-    /// What is known of it; `None` leaves it to the status.
+    /// What is known of it; `None` leaves it to the status. What was refused surely was not
+    /// processed.
     ///
     /// | code or type | failure |
     /// |---|---|
     /// | `insufficient_quota`, `billing_error`, `billing_hard_limit_reached` | quota |
-    /// | `overloaded_error`, `engine_overloaded` | transient, surely not processed |
+    /// | `overloaded_error`, `engine_overloaded`, `server_is_overloaded` | transient, refused |
     #[must_use]
     pub fn failure(&self) -> Option<Failure> {
         self.words().find_map(|word| match word {
             "insufficient_quota" | "billing_error" | "billing_hard_limit_reached" => {
                 Some(Failure::quota())
             }
-            "overloaded_error" | "engine_overloaded" => {
+            "overloaded_error" | "engine_overloaded" | "server_is_overloaded" => {
                 Some(Failure::transient().with_sent(Sent::Refused))
             }
             _ => None,
@@ -153,6 +154,10 @@ mod tests {
             (r#"{"error":{"code":"insufficient_quota","message":"x"}}"#, Class::Quota),
             (r#"{"error":{"type":"insufficient_quota","code":null}}"#, Class::Quota),
             (r#"{"type":"error","error":{"type":"overloaded_error"}}"#, Class::Transient),
+            (
+                r#"{"error":{"type":"server_error","code":"server_is_overloaded"}}"#,
+                Class::Transient,
+            ),
             (r#"{"error":{"message":"insufficient_quota"}}"#, Class::Throttled),
             (r#"{"error":{"code":429,"status":"RESOURCE_EXHAUSTED"}}"#, Class::Throttled),
             (r#"{"error":"insufficient_quota"}"#, Class::Throttled),

@@ -2,15 +2,18 @@
 
 use core::error::Error as StdError;
 use core::future::Future;
+use core::hash::{Hash, Hasher};
+use std::hash::DefaultHasher;
 use std::sync::{Mutex, PoisonError};
 
 use holdoff::http::method_safety;
-use holdoff::{Attempt, Class, Failure, Outcome, Safety};
+use holdoff::{Attempt, Class, Failure, Outcome, Safety, Sent};
 use holdoff_tokio::{GaveUp, Nesting};
 use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::{Request, Response};
 
 use tokio::time::Instant;
+use url::{Position, Url};
 
 use crate::body;
 use crate::classify::{classify_error, judge};
@@ -217,9 +220,9 @@ fn idempotency_key(
     first: &Request,
     options: &RequestOptions,
 ) -> Option<HeaderValue> {
-    let given = first.headers().get(IDEMPOTENCY_KEY);
+    let given = first.headers().get(IDEMPOTENCY_KEY).filter(|key| !key.is_empty());
     if given.is_some() {
-        return given.filter(|key| !key.is_empty()).cloned();
+        return given.cloned();
     }
     let method = first.method().as_str().as_bytes();
     let needs_one = options.safety.is_none() && method_safety(method) == Safety::NonIdempotent;
@@ -243,25 +246,49 @@ async fn make_attempt<R: Reading>(
     let request = request?;
     let span = Span::start(&request, attempt);
     let ends_at = attempt.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+    let asked = target(request.url());
     let work = async {
         let response = transport.send(request).await?;
-        let status = response.status();
-        span.answered(status);
-        match judge(settings.statuses, status, response.headers()) {
-            (Outcome::Ignored | Outcome::Success, _) => reading.read(settings, response).await,
-            (Outcome::Failure(failure), _) if failure.class == Class::Permanent => {
-                Err(Failed::answered(failure, response))
+        let is_redirected = target(response.url()) != asked;
+        span.answered(response.status());
+        answered(settings, reading, response, ends_at).await.map_err(|mut failed| {
+            if is_redirected {
+                // Whoever redirected it did answer, and may have done what was asked.
+                failed.failure.sent = Sent::Maybe;
             }
-            (Outcome::Failure(mut failure), is_servers_own_word) => {
-                let (response, body) = body::peek(response, settings.peek, ends_at).await;
-                if let Some(body) = body.filter(|_| !is_servers_own_word) {
-                    failure = settings.codes.refine(failure, status.as_u16(), &body);
-                }
-                Err(Failed::answered(failure, response))
-            }
-        }
+            failed
+        })
     };
     span.around(work).await
+}
+
+async fn answered<R: Reading>(
+    settings: &Settings,
+    reading: &R,
+    response: Response,
+    ends_at: Option<Instant>,
+) -> Result<R::Output, Failed> {
+    let status = response.status();
+    match judge(settings.statuses, status, response.headers()) {
+        (Outcome::Ignored | Outcome::Success, _) => reading.read(settings, response).await,
+        (Outcome::Failure(failure), _) if failure.class == Class::Permanent => {
+            Err(Failed::answered(failure, response))
+        }
+        (Outcome::Failure(mut failure), is_servers_own_word) => {
+            let (response, body) = body::peek(response, settings.peek, ends_at).await;
+            if let Some(body) = body.filter(|_| !is_servers_own_word) {
+                failure = settings.codes.refine(failure, status.as_u16(), &body);
+            }
+            Err(Failed::answered(failure, response))
+        }
+    }
+}
+
+/// What tells one URL from another on the wire, without an allocation.
+fn target(url: &Url) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (url.scheme(), &url[Position::BeforeHost..Position::AfterQuery]).hash(&mut hasher);
+    hasher.finish()
 }
 
 /// The answer that is to come back although it is a failure, or the error.

@@ -212,6 +212,10 @@ impl fmt::Display for Error {
         write!(f, "gave up after {attempts} attempt{plural} in {elapsed:?}: {stop}")?;
         if let Some(status) = self.status() {
             write!(f, "; the last answer was {status}")?;
+            if status.as_u16() < 400 && timed_out.is_none() {
+                // Of a success nothing else is asked.
+                f.write_str(" and no stream of events")?;
+            }
         }
         match timed_out {
             Some(TimedOut::Attempt) => f.write_str("; the attempt timeout passed")?,

@@ -58,8 +58,14 @@
 //! `ClientBuilder::retry(reqwest::retry::never())` turns that off. A request that did not leave
 //! because its kept connection had been closed is sent over another one, too, by hyper, whatever
 //! is set. A retry policy of reqwest's with
-//! statuses of its own multiplies with ours: have one or the other. It also follows redirects: the
-//! answer is the last one's, the upstream the first one's.
+//! statuses of its own multiplies with ours: have one or the other.
+//!
+//! It also follows redirects: the answer is the last one's, the upstream the first one's. Whoever
+//! redirected a request may have processed it, so 429, 503 and 529 from another URL are no refusal
+//! of it. But reqwest does not tell that a connection failed only after a redirect, or that a URL
+//! redirected to itself. Where a repeated POST would do harm and its answer may be a redirect, set
+//! `ClientBuilder::redirect(reqwest::redirect::Policy::none())`, or send it with
+//! [`Safety::Once`].
 //!
 //! # What it costs
 //! A request that succeeds allocates nothing beyond what it does without us when it is built by

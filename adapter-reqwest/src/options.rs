@@ -121,10 +121,12 @@ impl RequestOptions {
         self
     }
 
-    /// Its whole body is read as a part of the attempt, up to `limit` (bytes): an answer that
-    /// breaks off is tried again, if that is safe, and reading the one that comes back cannot fail.
+    /// The whole body of a success is read as a part of the attempt, up to `limit` (bytes): an
+    /// answer that breaks off is tried again, if that is safe, and reading the one that comes back
+    /// cannot fail.
     ///
-    /// What is longer than `limit` comes back with the rest still to be read, which can.
+    /// What is longer than `limit` comes back with the rest still to be read, which can, and so can
+    /// reading the body of a failure.
     pub const fn with_whole_body(mut self, limit: usize) -> Self {
         self.whole_body = Some(limit);
         self

@@ -29,6 +29,7 @@ use crate::time::saturating_nanos;
 /// # Ok::<(), holdoff::ConfigError>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum Jitter {
     /// `[w, w·(1+j)]`: the minimum is unchanged. With no maximum this is plain exponential backoff
@@ -65,6 +66,7 @@ pub enum Jitter {
 /// # Ok::<(), holdoff::ConfigError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[must_use = "a configuration does nothing until it is built"]
 pub struct BackoffConfig {
     base: Duration,
@@ -167,6 +169,7 @@ impl BackoffConfig {
 /// assert_eq!(BACKOFF.delay(u32::MAX, Duration::ZERO, u64::MAX), Duration::from_secs(30));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Backoff {
     base: u64,
     /// The envelope's bound: `max` less the room that upward jitter needs.

@@ -29,6 +29,7 @@ const SECOND_MASK: u64 = (1 << 28) - 1;
 /// # let _ = &BUDGET;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[must_use = "a configuration does nothing until it is built"]
 pub struct BudgetConfig {
     reserve: u32,
@@ -127,6 +128,7 @@ impl Terms {
 
 /// There is no retry left in the budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct BudgetEmpty;
 
 impl fmt::Display for BudgetEmpty {

@@ -15,6 +15,7 @@ use core::fmt;
 /// assert_eq!(upside_down, Err(ConfigError::BaseAboveMax));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum ConfigError {
     /// An attempt timeout of zero lets no attempt finish.

@@ -31,6 +31,7 @@ pub struct Counters {
 /// Each number is exact; numbers that change while they are read may be of slightly different
 /// moments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub struct CountersSnapshot {
     /// Calls that started an attempt or were stopped before one.
@@ -61,6 +62,7 @@ pub struct CountersSnapshot {
 
 /// Calls stopped, by reason: the fields are named for [`Stop`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub struct StopCounts {
     /// [`Stop::Attempts`].

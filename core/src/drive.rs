@@ -15,6 +15,7 @@ use crate::time::{Clock, Instant, Timer};
 ///
 /// `E` is the caller's error, or the response that was not good enough. Nothing handed in is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub struct GaveUp<E> {
     /// The error of the last attempt that returned one, untouched. `None` if there was no attempt
@@ -118,6 +119,7 @@ pub trait Queue {
 
 /// Too many are waiting in line already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct QueueFull;
 
 impl fmt::Display for QueueFull {
@@ -130,6 +132,7 @@ impl Error for QueueFull {}
 
 /// No line: everybody asks, and whoever asks first after a token is there gets it.
 #[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct NoQueue;
 
 impl Queue for NoQueue {

@@ -88,6 +88,7 @@ impl<const N: usize> Default for Failover<N> {
 
 /// There is no candidate left to call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct NoCandidate {
     /// When the first of those that were not called, or asked to be left alone, may be called
     /// again; `None` if that is not known.

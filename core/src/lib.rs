@@ -58,6 +58,8 @@
 //! None is on by default.
 //! - `std`: [`Classify`] for `std::io::Error`, and a [`Clock`] on `std::time::Instant`.
 //! - `critical-section`: 64-bit words behind a critical section, on targets without 64-bit atomics.
+//! - `defmt`: `defmt::Format` for what there is to log on a device: events, stops, failures, steps,
+//!   counters, configurations. Values go over the wire as numbers; no `core::fmt` is linked.
 
 #![no_std]
 #![forbid(unsafe_code)]

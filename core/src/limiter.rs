@@ -36,6 +36,7 @@ const PAUSE_MAX: u64 = TIME_MAX - (1 << 56);
 
 /// Tokens taken ahead of time: the right to send at an instant.
 #[derive(Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[must_use = "the tokens are taken: send at `ready_at`, or give them back with `Limiter::cancel`"]
 pub struct Reservation {
     cost: u32,

@@ -5,6 +5,7 @@ use core::time::Duration;
 
 /// What an attempt came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Outcome {
     /// It failed; whether it is tried again depends on the failure and the policy.
     Failure(Failure),
@@ -27,6 +28,7 @@ pub enum Outcome {
 /// assert_eq!(overloaded.hint.delay(), Some(Duration::from_secs(5)));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Failure {
     /// What kind of failure it is.
     pub class: Class,
@@ -82,6 +84,7 @@ impl Failure {
 
 /// What kind of failure it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum Class {
     /// Trying again cannot help. Whatever is unknown is permanent.
@@ -109,6 +112,7 @@ impl Class {
 
 /// How far a failed request got; decides whether one that is not idempotent may be repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Sent {
     /// It may have been processed.
     Maybe,
@@ -130,6 +134,7 @@ pub enum Sent {
 /// assert_eq!(Hint::after(Duration::ZERO).delay(), None);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Hint {
     /// The server said nothing.
     #[default]
@@ -179,6 +184,7 @@ impl Hint {
 
 /// Whether repeating a request that may have been processed does harm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Safety {
     /// Repeating it does no harm (RFC 9110 §9.2.2), or it carries an idempotency key.
     Idempotent,

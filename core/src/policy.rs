@@ -12,6 +12,7 @@ use crate::valid;
 /// A retry after a hint is never earlier than the hint; the spread comes on top, drawn uniformly
 /// from zero to its width.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum HintSpread {
     /// As wide as the own schedule's envelope for that retry.
@@ -26,6 +27,7 @@ pub enum HintSpread {
 
 /// What a throttled response (429) without a usable delay means.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum UnhintedThrottle {
     /// Call less often: a backoff of its own, usually longer.
@@ -55,6 +57,7 @@ pub enum UnhintedThrottle {
 /// assert_eq!(POLICY.max_attempts().get(), 3);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[must_use = "a configuration does nothing until it is built"]
 pub struct PolicyConfig {
     max_attempts: u32,
@@ -181,6 +184,7 @@ impl PolicyConfig {
 /// assert_eq!(policy.deadline(), Some(Duration::from_secs(7)));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Policy {
     attempt_timeout: Option<Duration>,
     backoff: Backoff,

@@ -11,6 +11,7 @@ const PPM: u32 = 1_000_000;
 /// assert_eq!(Ratio::ppm(1_500_000).of(2), 3);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Ratio {
     ppm: u32,
 }

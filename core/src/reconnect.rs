@@ -47,6 +47,7 @@ use crate::time::{Instant, saturating_nanos};
 /// assert_eq!(link.lost(secs(34), sample), secs(35)); // after a session of 31 s
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Reconnect {
     backoff: Backoff,
     connected_at: Option<Instant>,
@@ -175,6 +176,7 @@ impl Reconnect {
 
 /// The server asks for a longer wait than a [`Reconnect`] obeys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct HintTooLong {
     /// What it asks for; [`Duration::MAX`] if that was too long to represent.
     pub hint: Duration,

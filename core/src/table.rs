@@ -93,6 +93,7 @@ pub struct UpstreamTable<const N: usize, const BUCKETS: usize = 0> {
 
 /// Why there is no entry for a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum NoEntry {
     /// Another key is being put in by another thread, or by the code that was interrupted: ask
     /// again when that has had time to run.

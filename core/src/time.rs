@@ -58,6 +58,14 @@ impl Instant {
     }
 }
 
+/// Nanoseconds since the epoch.
+#[cfg(feature = "defmt")]
+impl defmt::Format for Instant {
+    fn format(&self, f: defmt::Formatter<'_>) {
+        defmt::write!(f, "{=u64} ns", self.0);
+    }
+}
+
 /// `duration` in nanoseconds, at most `u64::MAX` (584 years).
 pub(crate) const fn saturating_nanos(duration: Duration) -> u64 {
     duration.as_secs().saturating_mul(1_000_000_000).saturating_add(duration.subsec_nanos() as u64)

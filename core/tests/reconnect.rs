@@ -98,6 +98,7 @@ fn a_hint_lengthens_and_never_shortens() {
         (0, hint(secs(10)), MAX, secs(11)),
         (3, hint(secs(10)), MAX, secs(18)),
         (0, exact(millis(1500)), MAX, millis(2500)),
+        (0, Hint::After { delay: secs(10), granularity: 4_000_000_000 }, MAX, secs(14)),
         // Shorter than the own delay.
         (6, hint(secs(10)), 0, secs(60)),
         (6, hint(secs(10)), MAX, secs(70)),
@@ -206,7 +207,9 @@ proptest! {
             let (shortest, longest) = backoff.bounds(retry, previous);
             prop_assert!(own_until >= now.saturating_add(shortest));
             prop_assert!(own_until <= now.saturating_add(longest));
-            delays.push(backoff.delay(retry, previous, sample));
+            let delay = backoff.delay(retry, previous, sample);
+            prop_assert_eq!(own_until, now.saturating_add(delay));
+            delays.push(delay);
             prop_assert!(until >= own_until);
             prop_assert!(until >= now.saturating_add(hint.delay().unwrap_or_default()));
             if hint.delay().is_none() {

@@ -201,6 +201,27 @@ async fn a_reset_in_the_middle_comes_after_so_many_bytes() {
 }
 
 #[tokio::test]
+async fn a_reset_that_is_promised_comes_however_short_the_answer() {
+    let server = Served::playing("[[step]]\nthen = { kind = 'reset', after_bytes = 100000 }").await;
+    let response = server.try_get("/anything/200").await.expect("a head");
+    let length = response.content_length().expect("a length");
+    let (text, error) = read(response).await;
+    assert_eq!(text.len() as u64, length - 1);
+    assert_eq!(root(&error.expect("a reset")), Some(io::ErrorKind::ConnectionReset));
+    let response = server.post(MESSAGES, "k", &prompt(true)).await.expect("a head");
+    let (text, error) = read(response).await;
+    assert!(text.ends_with("{\"type\":\"message_stop\"}\n\n"), "{text}");
+    assert_eq!(root(&error.expect("a reset")), Some(io::ErrorKind::ConnectionReset));
+
+    // Without a body there is no middle.
+    let error = server.try_get("/anything/204").await.expect_err("a reset");
+    assert_eq!(root(&error), Some(io::ErrorKind::ConnectionReset), "{error:?}");
+    let error = client().head(server.url("/anything/200")).send().await.expect_err("a reset");
+    assert_eq!(root(&error), Some(io::ErrorKind::ConnectionReset), "{error:?}");
+    assert_eq!(server.handle.stats().total.broken, 4);
+}
+
+#[tokio::test]
 async fn a_slow_answer_is_late_and_whole() {
     const LATE: Duration = Duration::from_millis(50);
     let server = Served::playing(

@@ -3,7 +3,7 @@
 use holdoff_reqwest::{Class, EventsError, Guard, Guarded, Stop, Upstream};
 
 use crate::server::{Reply, Server, answer};
-use crate::{POLICY, guarded};
+use crate::{POLICY, guarded, quick};
 
 const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\n\
     connection: close\r\n\r\n";
@@ -86,6 +86,22 @@ async fn what_cannot_get_better_is_not_tried_again() {
     let server = Server::replies(vec![stream(OVERLOADED)]).await;
     let error = events(&server).await.unwrap_err();
     assert_eq!((error.stop(), error.attempts()), (Stop::Attempts, 3));
+    let server = Server::replies(vec![answer(200, &[], "{}")]).await;
+    let error = events(&server).await.unwrap_err();
+    assert!(error.to_string().ends_with("was 200 OK and no stream of events"), "{error}");
+}
+
+/// Even without a key: nothing was done.
+#[tokio::test]
+async fn an_overload_in_a_stream_is_a_refusal() {
+    let openai = "data: {\"error\":{\"code\":\"server_is_overloaded\"}}\n\n";
+    for overloaded in [OVERLOADED, openai] {
+        let server = Server::replies(vec![stream(overloaded), stream("data: fine\n\n")]).await;
+        let guarded = quick();
+        let request = guarded.client().post(server.url("/")).body("{}").build().unwrap();
+        let mut events = guarded.events(request).await.unwrap();
+        assert_eq!(events.next().await.unwrap().unwrap().data, "fine");
+    }
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ mod hints;
 #[cfg(feature = "middleware")]
 mod middleware;
 mod nesting;
+mod redirects;
 mod safety;
 mod server;
 mod timeouts;

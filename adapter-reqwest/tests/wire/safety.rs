@@ -102,8 +102,14 @@ async fn each_call_has_a_key_of_its_own_and_its_attempts_share_it() {
 #[tokio::test]
 async fn an_empty_key_is_none() {
     let server = Server::replies(vec![answer(500, &[], "")]).await;
-    let guarded = quick();
-    let request = guarded.client().post(server.url("/")).header("idempotency-key", "");
-    let response = guarded.execute(request.build().unwrap()).await.unwrap();
+    let http = quick();
+    let request = http.client().post(server.url("/")).header("idempotency-key", "");
+    let response = http.execute(request.build().unwrap()).await.unwrap();
     assert_eq!(gave_up(&response), (Stop::NotIdempotent, 1));
+
+    let llm = guarded(Guard::llm(Upstream::new(POLICY)));
+    let request = llm.client().post(server.url("/")).header("idempotency-key", "");
+    let response = llm.execute(request.build().unwrap()).await.unwrap();
+    assert_eq!(gave_up(&response), (Stop::Attempts, 3));
+    assert_eq!(server.received()[3].header("idempotency-key").unwrap().len(), 36);
 }

@@ -25,6 +25,7 @@ use crate::time::saturating_nanos;
 /// # let _ = &BREAKER;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[must_use = "a configuration does nothing until it is built"]
 pub struct BreakerConfig {
     rule: Trip,
@@ -38,6 +39,7 @@ pub struct BreakerConfig {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 enum Trip {
     Consecutive { failures: u32 },
     OverTime { span: Duration, least: u16, threshold: Ratio },

@@ -7,6 +7,7 @@ use crate::time::Instant;
 
 /// Whether a breaker admits calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum BreakerState {
     /// Calls are admitted and their outcomes counted.
@@ -29,6 +30,7 @@ pub enum BreakerState {
 
 /// A report that changed what the breaker does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum BreakerChange {
     /// The last probe succeeded: the service is back.
@@ -47,6 +49,7 @@ pub enum BreakerChange {
 
 /// Why a breaker did not admit a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct CircuitOpen {
     /// The end of the open period, or of the lease of the probe under way: asking again then can
     /// succeed. [`Instant::MAX`], which is never, past the end of its time; `None` while it is

@@ -25,6 +25,7 @@
 
 /// How a breaker is run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Mode {
     /// Admits everything and learns nothing.
     Disabled,

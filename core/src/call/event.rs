@@ -10,6 +10,7 @@ use crate::time::Instant;
 
 /// Something that happened in a call, told when it happens: a wait before it begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum Event {
     /// An attempt starts.
@@ -41,6 +42,7 @@ pub enum Event {
 
 /// What a circuit breaker made of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum AttemptKind {
     /// One like any other.
     Ordinary,
@@ -52,6 +54,7 @@ pub enum AttemptKind {
 
 /// An [`Event`] and where the call stood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub struct Observation {
     /// What happened.
@@ -68,9 +71,39 @@ pub struct Observation {
 ///
 /// Called in the middle of a decision, possibly in an interrupt: it should be quick and must not
 /// wait.
-pub trait Observer: fmt::Debug + Sync {
+///
+/// On a device that logs by `defmt` (feature `defmt`):
+///
+#[cfg_attr(feature = "defmt", doc = "```no_run")]
+#[cfg_attr(not(feature = "defmt"), doc = "```ignore")]
+/// use holdoff::{Event, Observation, Observer, Upstream};
+///
+/// #[derive(Debug)]
+/// struct Log;
+///
+/// impl Observer for Log {
+///     fn on_event(&self, observation: &Observation) {
+///         match observation.event {
+///             Event::Stop(stop) => defmt::warn!("{} after {}", stop, observation.attempts),
+///             event => defmt::debug!("{}", event),
+///         }
+///     }
+/// }
+///
+/// static BROKER: Upstream = Upstream::new().with_observer(&Log);
+/// # let _ = &BROKER;
+/// ```
+pub trait Observer: Sync {
     /// Something happened.
     fn on_event(&self, observation: &Observation);
+}
+
+/// No more than that it is one: an observer that had to be `Debug` would link its text into every
+/// image.
+impl fmt::Debug for dyn Observer + '_ {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Observer")
+    }
 }
 
 impl<O: Observer + ?Sized> Observer for &O {

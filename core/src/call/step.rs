@@ -10,6 +10,7 @@ use crate::time::Instant;
 ///
 /// Exhaustive on purpose: a driver that did not know a step could not drive the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Step {
     /// Make attempt `number` now and report what it came to with
     /// [`Call::record`](crate::Call::record).
@@ -34,6 +35,7 @@ pub enum Step {
 
 /// One attempt to make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Attempt {
     /// 1 for the first call.
     pub number: u32,
@@ -44,6 +46,7 @@ pub struct Attempt {
 
 /// Where the delay before a retry comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum DelaySource {
     /// The server's hint, plus spread.
     Hint,
@@ -53,6 +56,7 @@ pub enum DelaySource {
 
 /// Why there is no further attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum Stop {
     /// `max_attempts` calls have been made.

@@ -7,6 +7,7 @@ use crate::outcome::Hint;
 
 /// What the headers of one response say about trying again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Signals {
     /// When to come back.
     pub hint: Hint,

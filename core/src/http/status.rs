@@ -28,6 +28,7 @@ use crate::outcome::{Class, Failure, Hint, Outcome, Safety, Sent};
 /// assert_eq!(outcome(Statuses::HTTP, 204), Outcome::Success);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Statuses {
     conflict: bool,
     too_early: bool,

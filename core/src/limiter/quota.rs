@@ -21,6 +21,7 @@ const REFILL_MAX: u64 = 1 << 55;
 /// assert_eq!(Rate::per_second(10), Rate::new(10, Duration::from_secs(1)));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Rate {
     tokens: u32,
     per: Duration,
@@ -76,6 +77,7 @@ impl Rate {
 /// # Ok::<(), ConfigError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Quota {
     /// Nanoseconds per token.
     pub(super) interval: u64,

@@ -20,6 +20,7 @@ use crate::time::Instant;
 /// # Ok::<(), holdoff::ConfigError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Refusal {
     /// The cost is above the burst: no wait is long enough. Nothing was taken.
     Never {
@@ -47,6 +48,7 @@ impl Error for Refusal {}
 
 /// Another change of a limiter's quota is under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct ChangeUnderWay;
 
 impl fmt::Display for ChangeUnderWay {

@@ -111,7 +111,7 @@ impl Desk {
         if let Some(reset) = plan.reset {
             answer.outcome = Outcome::Broken;
             answer.ending = match reset {
-                Reset::AfterBytes(bytes) => Ending::Reset(bytes),
+                Reset::AfterBytes(bytes) => answer.reset_after(bytes, &asked.method),
                 Reset::BeforeAnswer => Ending::Silence,
             };
         }
@@ -200,6 +200,16 @@ impl Answer {
             trickle: None,
             ending: Ending::Complete,
             outcome: Outcome::Ok,
+        }
+    }
+
+    /// A reset that is noticed: one who has all that was promised asks for nothing more.
+    fn reset_after(&self, bytes: usize, method: &str) -> Ending {
+        let length: usize = self.pieces.iter().map(Bytes::len).sum();
+        match length.checked_sub(1) {
+            Some(_) if self.is_stream => Ending::Reset(bytes),
+            Some(most) if method != "HEAD" => Ending::Reset(bytes.min(most)),
+            _ => Ending::Silence,
         }
     }
 

@@ -123,7 +123,8 @@ pub enum Effect {
     },
     /// The connection is reset instead of an answer, or in the middle of it.
     Reset {
-        /// So many bytes into the body; without it before the status line.
+        /// So many bytes into the body, but before the last one of a known length; without it, or
+        /// without a body, before the status line.
         #[serde(default)]
         after_bytes: Option<usize>,
     },
