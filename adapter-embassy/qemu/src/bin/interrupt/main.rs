@@ -12,26 +12,29 @@
 #![no_std]
 #![no_main]
 
+mod actor;
+mod watch;
+
 use core::arch::global_asm;
 use core::cell::RefCell;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use core::time::Duration;
 
 use cortex_m::Peripherals;
-use cortex_m::peripheral::scb::VectActive;
 use cortex_m::peripheral::syst::SystClkSource;
 use cortex_m::peripheral::{SCB, SYST};
 use cortex_m_rt::entry;
 use cortex_m_semihosting::hprintln;
 use critical_section::Mutex;
 use holdoff::{
-    AttemptKind, BackoffConfig, BreakerConfig, BudgetConfig, Call, ChangeUnderWay, Counters,
-    CountersSnapshot, Event, Failure, Hint, Instant, Limiter, Observation, Observer, Outcome,
-    Permit, Policy, PolicyConfig, Quota, Rate, Ratio, Safety, Step, Upstream, valid,
+    BackoffConfig, BreakerConfig, BudgetConfig, Counters, CountersSnapshot, Instant, Limiter,
+    Policy, PolicyConfig, Quota, Rate, Ratio, Upstream, valid,
 };
 use holdoff_embassy_qemu::succeed;
-use rand_xoshiro::Xoshiro128PlusPlus;
-use rand_xoshiro::rand_core::{Rng, SeedableRng};
+use rand_xoshiro::rand_core::Rng;
+
+use self::actor::{Actor, Tally, User};
+use self::watch::{Places, Probes};
 
 /// What the main loop does before it is done.
 const STEPS: u32 = 60_000;
@@ -65,15 +68,7 @@ static POLICY: Policy = valid!(
     PolicyConfig::new(valid!(BackoffConfig::constant(Duration::from_micros(200)).build())).build()
 );
 
-/// Who uses the upstream; the number is the place in what is kept of each.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum User {
-    Main,
-    Handler,
-}
-
-static PROBES: Probes =
-    Probes { under_way: AtomicU32::new(0), of_call: [const { AtomicBool::new(false) }; 2] };
+static PROBES: Probes = Probes::new();
 static HANDLER: Mutex<RefCell<Option<Actor>>> = Mutex::new(RefCell::new(None));
 /// Interrupts so far.
 static STRIKES: AtomicU32 = AtomicU32::new(0);
@@ -164,7 +159,7 @@ fn at_rest() {
     let (Some(limiter), Some(breaker)) = (UPSTREAM.limiter(), UPSTREAM.breaker()) else {
         panic!("both are there")
     };
-    assert_eq!(PROBES.under_way.load(Ordering::Relaxed), 0);
+    assert_eq!(PROBES.under_way(), 0);
     assert_eq!(limiter.set_quota(now, SLOW), Ok(()));
     now = now.saturating_add(Duration::from_secs(1));
     assert_eq!(limiter.available(now), SLOW.burst());
@@ -223,217 +218,9 @@ unsafe extern "C" fn on_strike(frame: *const [u32; 8]) {
         if let Some(actor) = HANDLER.borrow_ref_mut(section).as_mut() {
             actor.step();
             let gap = 1 + actor.random.next_u32() % GAP_MAX;
-            // SAFETY: the main loop lets go of it before the first strike.
+            // SAFETY: the main loop uses its control register only, and this all others.
             let mut timer = unsafe { Peripherals::steal() }.SYST;
             strike_in(&mut timer, gap);
         }
     });
-}
-
-/// Where the main loop was struck: a bit for each of the first 32 Ki half-words of the flash.
-struct Places;
-
-static PLACES: [AtomicU32; 1024] = [const { AtomicU32::new(0) }; 1024];
-
-impl Places {
-    fn add(address: u32) {
-        let half_word = address as usize / 2;
-        if let Some(bits) = PLACES.get(half_word / 32) {
-            bits.fetch_or(1 << (half_word % 32), Ordering::Relaxed);
-        }
-    }
-
-    fn count() -> u32 {
-        PLACES.iter().map(|bits| bits.load(Ordering::Relaxed).count_ones()).sum()
-    }
-}
-
-/// Watches that there is one probe at a time.
-#[derive(Debug)]
-struct Probes {
-    under_way: AtomicU32,
-    /// Whether the attempt that a call has just begun is one.
-    of_call: [AtomicBool; 2],
-}
-
-impl Probes {
-    fn begin(&self) {
-        assert_eq!(self.under_way.fetch_add(1, Ordering::Relaxed), 0, "a probe beside a probe");
-    }
-
-    /// To be called before it is reported, after which there may be another at once.
-    fn end(&self, is_probe: bool) {
-        self.under_way.fetch_sub(u32::from(is_probe), Ordering::Relaxed);
-    }
-
-    fn is_call_probe(&self, user: User) -> bool {
-        self.of_call[user as usize].swap(false, Ordering::Relaxed)
-    }
-}
-
-impl Observer for Probes {
-    fn on_event(&self, observation: &Observation) {
-        if let Event::Attempt { kind: AttemptKind::Probe } = observation.event {
-            self.begin();
-            let is_main = SCB::vect_active() == VectActive::ThreadMode;
-            let user = if is_main { User::Main } else { User::Handler };
-            self.of_call[user as usize].store(true, Ordering::Relaxed);
-        }
-    }
-}
-
-/// What one of the two has done.
-#[derive(Clone, Copy, Debug, Default)]
-struct Tally {
-    /// First attempts.
-    calls: u32,
-    retries: u32,
-    /// Tokens taken, those given back taken off.
-    tokens: u32,
-    /// Refused because of the other's probe.
-    beside_probe: u32,
-    /// Of the quota.
-    changes: u32,
-    changes_refused: u32,
-}
-
-/// An attempt under way.
-#[derive(Clone, Copy)]
-struct Flight {
-    is_probe: bool,
-}
-
-/// The main loop, or the handler: does one thing at each step.
-struct Actor {
-    user: User,
-    random: Xoshiro128PlusPlus,
-    call: Option<Call<'static>>,
-    flight: Option<Flight>,
-    permit: Option<Permit<'static>>,
-    tally: Tally,
-}
-
-impl Actor {
-    fn new(user: User) -> Self {
-        Self {
-            user,
-            random: Xoshiro128PlusPlus::seed_from_u64(user as u64),
-            call: None,
-            flight: None,
-            permit: None,
-            tally: Tally::default(),
-        }
-    }
-
-    fn finish(mut self) -> Tally {
-        self.drop_all();
-        self.tally
-    }
-
-    fn step(&mut self) {
-        match self.random.next_u32() % 16 {
-            0 => self.use_permit(),
-            1 => self.take_token(),
-            2 => self.change_quota(),
-            3 => self.give_up(),
-            _ => self.use_call(),
-        }
-    }
-
-    fn use_call(&mut self) {
-        let now = now();
-        let Self { user, random, call, flight, tally, .. } = self;
-        let running = call.get_or_insert_with(|| UPSTREAM.call(&POLICY, Safety::Idempotent, now));
-        if let Some(Flight { is_probe }) = flight.take() {
-            PROBES.end(is_probe);
-            running.record(now, outcome(random), || u64::from(random.next_u32()) << 32);
-            return;
-        }
-        match running.poll(now, || u64::from(random.next_u32()) << 32) {
-            Step::Attempt(attempt) => {
-                *flight = Some(Flight { is_probe: PROBES.is_call_probe(*user) });
-                tally.tokens += 1;
-                if attempt.number == 1 { tally.calls += 1 } else { tally.retries += 1 }
-            }
-            Step::Backoff { .. } | Step::Throttled { .. } => {}
-            Step::Done | Step::Stop(_) => *call = None,
-        }
-    }
-
-    /// Asks the breaker itself and keeps the permit for some steps.
-    fn use_permit(&mut self) {
-        let (Some(breaker), now) = (UPSTREAM.breaker(), now()) else { return };
-        let Some(permit) = self.permit.take() else {
-            match breaker.try_acquire(now) {
-                Ok(permit) => {
-                    if permit.is_probe() {
-                        PROBES.begin();
-                    }
-                    self.permit = Some(permit);
-                }
-                Err(open) if open.is_probing && !self.is_probing() => self.tally.beside_probe += 1,
-                Err(_) => {}
-            }
-            return;
-        };
-        PROBES.end(permit.is_probe());
-        match outcome(&mut self.random) {
-            Outcome::Success => permit.success(now, || 0),
-            Outcome::Failure(_) => permit.failure(now, || 0),
-            _ => {
-                permit.neutral();
-                None
-            }
-        };
-    }
-
-    fn take_token(&mut self) {
-        let Some(limiter) = UPSTREAM.limiter() else { return };
-        if limiter.try_acquire(now(), 1).is_ok() {
-            self.tally.tokens += 1;
-        }
-    }
-
-    fn change_quota(&mut self) {
-        let Some(limiter) = UPSTREAM.limiter() else { return };
-        if !CHANGES.load(Ordering::Relaxed) {
-            return;
-        }
-        let quota = if self.random.next_u32().is_multiple_of(2) { FAST } else { SLOW };
-        match limiter.set_quota(now(), quota) {
-            Ok(()) => self.tally.changes += 1,
-            Err(ChangeUnderWay) => self.tally.changes_refused += 1,
-        }
-    }
-
-    /// Drops what is under way, now and then.
-    fn give_up(&mut self) {
-        if self.random.next_u32().is_multiple_of(4) {
-            self.drop_all();
-        }
-    }
-
-    fn is_probing(&self) -> bool {
-        self.flight.is_some_and(|flight| flight.is_probe)
-    }
-
-    fn drop_all(&mut self) {
-        PROBES.end(self.is_probing());
-        self.flight = None;
-        self.call = None;
-        PROBES.end(self.permit.as_ref().is_some_and(Permit::is_probe));
-        self.permit = None;
-    }
-}
-
-fn outcome(random: &mut Xoshiro128PlusPlus) -> Outcome {
-    match random.next_u32() % 8 {
-        0..4 => Outcome::Success,
-        4 => {
-            let hint = Hint::after(Duration::from_millis(1));
-            Outcome::Failure(Failure::throttled().with_hint(hint))
-        }
-        5 => Outcome::Ignored,
-        _ => Outcome::Failure(Failure::transient()),
-    }
 }
