@@ -21,6 +21,26 @@ const NOTHING: &str = "–";
 
 /// What was done, the table, and how to read it.
 pub(crate) fn render(rows: &[Row], setup: &Setup, medium: Medium, runs: u32, seed: u64) -> String {
+    format!("{}\n{}\n{}", about(setup, medium, runs, seed), bare(rows, setup), legend(setup))
+}
+
+/// The table alone, as `herd run` prints it; under a row what was published of it, if the set-up is
+/// [`Setup::PUBLISHED`].
+///
+/// ```
+/// use holdoff_herd::experiment::Experiment;
+/// use holdoff_herd::setup::Setup;
+/// use holdoff_herd::sim::Unobserved;
+/// use holdoff_herd::strategy::Strategy;
+/// use holdoff_herd::table;
+///
+/// let experiment = Experiment::new(Setup::PUBLISHED, &[Strategy::Limiter], 3, 1)?;
+/// let table = table::bare(&experiment.run(&mut Unobserved)?, &Setup::PUBLISHED);
+/// assert!(table.contains(" limiter         100   100        0          1.00 "));
+/// # Ok::<(), Box<dyn core::error::Error>>(())
+/// ```
+#[must_use]
+pub fn bare(rows: &[Row], setup: &Setup) -> String {
     let mut table = Table::new();
     table.load_style(STYLE).set_header(HEADER);
     for row in rows {
@@ -29,7 +49,7 @@ pub(crate) fn render(rows: &[Row], setup: &Setup, medium: Medium, runs: u32, see
             table.add_row(published(&figures, setup));
         }
     }
-    format!("{}\n{}\n{}", about(setup, medium, runs, seed), table.trim_fmt(), legend(setup))
+    table.trim_fmt()
 }
 
 fn about(setup: &Setup, medium: Medium, runs: u32, seed: u64) -> String {
