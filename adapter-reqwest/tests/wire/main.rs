@@ -6,6 +6,7 @@ mod connecting;
 mod events;
 mod failures;
 mod hints;
+mod http2;
 #[cfg(feature = "middleware")]
 mod middleware;
 mod nesting;
