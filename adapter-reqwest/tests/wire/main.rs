@@ -7,6 +7,7 @@ mod events;
 mod failures;
 mod hints;
 mod http2;
+mod memory;
 #[cfg(feature = "middleware")]
 mod middleware;
 mod nesting;
