@@ -89,7 +89,14 @@ async fn read_up_to(response: &mut Response, limit: usize, read: &mut Read) {
 
 /// `response` without its body, and what kept its connection.
 pub(crate) fn without_body(response: Response) -> Response {
-    with_body(response, |_| Body::from(Bytes::new()))
+    split(response).0
+}
+
+/// `response` without its body, and that.
+pub(crate) fn split(response: Response) -> (Response, Body) {
+    let mut taken = Body::from(Bytes::new());
+    let response = with_body(response, |body| core::mem::replace(&mut taken, body));
+    (response, taken)
 }
 
 fn put_back(response: Response, bytes: Bytes, end: End) -> Response {

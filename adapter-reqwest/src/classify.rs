@@ -71,7 +71,7 @@ fn wall_now(headers: &HeaderMap) -> Duration {
 /// |---|---|
 /// | connecting: refused, reset, unreachable, timed out, name not found | transient, never sent |
 /// | connecting: TLS (a bad certificate), refused by a proxy, a bad address | permanent |
-/// | reset or closed before the whole answer was there | transient |
+/// | connection or stream reset or closed before the whole answer was there | transient |
 /// | reqwest's own timeouts after the connection stood | transient |
 /// | a bad request or URL, too many redirects, a body of the caller's that fails | permanent |
 /// | an answer that is no HTTP, or whose body cannot be decoded | permanent |

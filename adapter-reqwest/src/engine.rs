@@ -136,8 +136,7 @@ where
         let mut slot = lock();
         slot.last = slot.last.take().map(Last::release);
         slot.in_flight = Some(attempt);
-        let request = slot.next(attempt, most);
-        let request = request.map(|request| marks.put_on(request, attempt));
+        let request = slot.next(attempt, most, &marks);
         drop(slot);
         make_attempt(settings, transport, reading, request, attempt)
     };
@@ -175,9 +174,17 @@ struct Slot<F> {
 
 impl<F: FnMut() -> reqwest::Result<Request>> Slot<F> {
     /// The request of `attempt`, of `most`: the last clone of a request is the request itself.
-    fn next(&mut self, attempt: Attempt, most: u32) -> Result<Request, Failed> {
-        let request = match &mut self.again {
-            Again::Build(build) if attempt.number > 1 => Some(build()?),
+    fn next(&mut self, attempt: Attempt, most: u32, marks: &Marks<'_>) -> Result<Request, Failed> {
+        if let Again::Build(build) = &mut self.again
+            && attempt.number > 1
+        {
+            self.request = Some(build()?);
+        }
+        // Where it is: to move a request takes as long as to mark it.
+        if let Some(request) = &mut self.request {
+            marks.put_on(request, attempt);
+        }
+        let request = match &self.again {
             Again::Clone if attempt.number < most => {
                 self.request.as_ref().and_then(Request::try_clone)
             }
@@ -204,14 +211,13 @@ struct Marks<'a> {
 }
 
 impl Marks<'_> {
-    fn put_on(&self, mut request: Request, attempt: Attempt) -> Request {
+    fn put_on(&self, request: &mut Request, attempt: Attempt) {
         if let Some(key) = &self.key {
             request.headers_mut().insert(IDEMPOTENCY_KEY, key.clone());
         }
         if let Some(name) = self.attempt_header {
             request.headers_mut().insert(name, attempt.number.into());
         }
-        request
     }
 }
 

@@ -4,14 +4,20 @@ mod parser;
 
 use core::error::Error as StdError;
 use core::fmt;
+use core::future::poll_fn;
+use core::pin::Pin;
+use core::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+use futures_core::stream::FusedStream;
 use holdoff::{Failure, Stop};
-use reqwest::Response;
+use http_body::Body as HttpBody;
 use reqwest::header::CONTENT_TYPE;
+use reqwest::{Body, Response};
 
 pub use self::parser::Event;
 use self::parser::{Parser, TooLong};
+use crate::body;
 use crate::codes::Codes;
 use crate::engine::{Failed, Reading};
 use crate::guard::Settings;
@@ -19,7 +25,8 @@ use crate::guard::Settings;
 /// The events of an answer, the first of which is there.
 ///
 /// From [`Guarded::events`](crate::Guarded::events). An event is at most 1 MiB; leading `ping`
-/// events, which say nothing, are passed over. Dropping it closes the connection.
+/// events, which say nothing, are passed over. Dropping it closes the connection. It is a
+/// [`Stream`](futures_core::Stream), too, for those who have combinators for one.
 ///
 /// ```
 /// use holdoff_reqwest::{Events, EventsError};
@@ -52,16 +59,35 @@ impl Events {
     /// # Cancel safety
     /// No event is lost if the future is dropped.
     pub async fn next(&mut self) -> Option<Result<Event, EventsError>> {
+        poll_fn(|context| self.poll(context)).await
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Event, EventsError>>> {
         match self.first.take() {
-            Some(event) => Some(Ok(event)),
-            None => self.stream.next().await,
+            Some(event) => Poll::Ready(Some(Ok(event))),
+            None => self.stream.poll(context),
         }
     }
 
-    /// The answer: status, headers, URL.
+    /// The answer: status, headers, URL. Its body is empty, as it comes as events.
     #[must_use]
     pub const fn response(&self) -> &Response {
         &self.stream.response
+    }
+}
+
+/// Of what [`next`](Events::next) gives. It ends for good, so it is fused.
+impl futures_core::Stream for Events {
+    type Item = Result<Event, EventsError>;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.get_mut().poll(context)
+    }
+}
+
+impl FusedStream for Events {
+    fn is_terminated(&self) -> bool {
+        self.first.is_none() && self.stream.is_over
     }
 }
 
@@ -117,7 +143,9 @@ impl StdError for EventsError {
 
 #[derive(Debug)]
 struct Stream {
+    /// Without its body.
     response: Response,
+    body: Body,
     parser: Parser,
     /// Read, but not parsed yet.
     chunk: Bytes,
@@ -129,27 +157,31 @@ const LONGEST: usize = 1 << 20;
 
 impl Stream {
     fn new(response: Response, codes: Codes) -> Self {
+        let (response, body) = body::split(response);
         let (parser, chunk) = (Parser::new(LONGEST), Bytes::new());
-        Self { response, parser, chunk, codes, is_over: false }
+        Self { response, body, parser, chunk, codes, is_over: false }
     }
 
-    async fn next(&mut self) -> Option<Result<Event, EventsError>> {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Event, EventsError>>> {
         while !self.is_over {
             let (read, event) = match self.parser.read(&self.chunk) {
                 Ok(read) => read,
-                Err(TooLong) => return Some(Err(self.end(EventsError::TooLong))),
+                Err(TooLong) => return Poll::Ready(Some(Err(self.end(EventsError::TooLong)))),
             };
             self.chunk = self.chunk.split_off(read);
             if let Some(event) = event {
-                return Some(self.checked(event));
+                return Poll::Ready(Some(self.checked(event)));
             }
-            match self.response.chunk().await {
-                Ok(Some(chunk)) => self.chunk = chunk,
-                Ok(None) => self.is_over = true,
-                Err(error) => return Some(Err(self.end(EventsError::Broken(error)))),
+            match ready!(Pin::new(&mut self.body).poll_frame(context)) {
+                // Trailers say nothing.
+                Some(Ok(frame)) => self.chunk = frame.into_data().unwrap_or_default(),
+                Some(Err(error)) => {
+                    return Poll::Ready(Some(Err(self.end(EventsError::Broken(error)))));
+                }
+                None => self.is_over = true,
             }
         }
-        None
+        Poll::Ready(None)
     }
 
     fn checked(&mut self, event: Event) -> Result<Event, EventsError> {
@@ -182,7 +214,7 @@ impl Reading for FirstEvent {
         }
         let mut stream = Stream::new(response, self.codes.clone());
         loop {
-            match stream.next().await {
+            match poll_fn(|context| stream.poll(context)).await {
                 Some(Ok(event)) if event.event == "ping" => {}
                 Some(Ok(event)) => return Ok(Events { first: Some(event), stream }),
                 Some(Err(EventsError::Broken(error))) => return Err(error.into()),

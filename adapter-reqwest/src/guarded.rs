@@ -1,5 +1,6 @@
 //! A client whose requests all go through a guard.
 
+use core::future::Future;
 use std::sync::Arc;
 
 use reqwest::{Client, Request, RequestBuilder, Response};
@@ -203,7 +204,9 @@ impl<const BUCKETS: usize> Clone for Guarded<BUCKETS> {
 }
 
 impl Transport for Client {
-    async fn send(&self, request: Request) -> Result<Response, Failed> {
-        Ok(self.execute(request).await?)
+    // No `async fn`, which would keep the request once more than its future does.
+    fn send(&self, request: Request) -> impl Future<Output = Result<Response, Failed>> + Send {
+        let sent = self.execute(request);
+        async move { Ok(sent.await?) }
     }
 }

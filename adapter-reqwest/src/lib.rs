@@ -55,7 +55,9 @@
 //! It sends a request again by itself, up to twice and at once, if an HTTP/2 server refused the
 //! stream or is shutting the connection down, which both mean that nothing was processed. Those are
 //! no attempts here: they take no token, and the server may see three requests for one attempt.
-//! `ClientBuilder::retry(reqwest::retry::never())` turns that off. A request that did not leave
+//! `ClientBuilder::retry(reqwest::retry::never())` turns that off. One that is refused every time
+//! is a failed attempt in which it may have been processed: reqwest does not say why it failed. A
+//! stream that is reset for any other reason is one at once. A request that did not leave
 //! because its kept connection had been closed is sent over another one, too, by hyper, whatever
 //! is set. A retry policy of reqwest's with
 //! statuses of its own multiplies with ours: have one or the other.
@@ -72,8 +74,10 @@
 //! # What it costs
 //! A request that succeeds allocates nothing beyond what it does without us when it is built by
 //! [`Guarded::send`], or when there can be one attempt only. [`Guarded::execute`] and the
-//! middleware clone it, four allocations, for every attempt but the last. An attempt that failed
-//! keeps up to [`Guard::with_peek`] bytes of its answer until the next one fails.
+//! middleware clone it, four allocations, for every attempt but the last. In instructions it adds
+//! 10 to 14 % to what reqwest takes for a request over a kept connection (example `send_path`). An
+//! attempt that failed keeps up to [`Guard::with_peek`] bytes of its answer until the next one
+//! fails.
 //!
 //! # Features
 //! None is on by default, and none changes what a call does.

@@ -109,6 +109,27 @@ impl Experiment {
     }
 }
 
+impl Row {
+    /// The row of one run.
+    ///
+    /// ```
+    /// use holdoff::Instant;
+    /// use holdoff_herd::experiment::Row;
+    /// use holdoff_herd::sim::Totals;
+    /// use holdoff_herd::strategy::Strategy;
+    ///
+    /// let successes = vec![Instant::EPOCH];
+    /// let row = Row::of(Strategy::None, &Totals { requests: 2, rejected: 1, successes });
+    /// assert_eq!((row.ok.median, row.requests.p5, row.rejected.p95), (1.0, 2.0, 1.0));
+    /// ```
+    #[must_use]
+    pub fn of(strategy: Strategy, totals: &Totals) -> Self {
+        let mut sample = Sample::default();
+        sample.add(totals);
+        sample.into_row(strategy)
+    }
+}
+
 /// The figures of all runs so far.
 #[derive(Default)]
 struct Sample {

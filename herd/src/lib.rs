@@ -67,5 +67,5 @@ pub mod setup;
 pub mod sim;
 pub mod stats;
 pub mod strategy;
-mod table;
+pub mod table;
 pub mod wire;

@@ -21,6 +21,28 @@ const NOTHING: &str = "–";
 
 /// What was done, the table, and how to read it.
 pub(crate) fn render(rows: &[Row], setup: &Setup, medium: Medium, runs: u32, seed: u64) -> String {
+    format!("{}\n{}\n{}", about(setup, medium, runs, seed), bare(rows, setup), legend(setup))
+}
+
+/// The table alone, as `herd run` prints it; under a row what was published of it, if the set-up is
+/// [`Setup::PUBLISHED`].
+///
+/// ```
+/// use holdoff_herd::experiment::Experiment;
+/// use holdoff_herd::setup::Setup;
+/// use holdoff_herd::sim::Unobserved;
+/// use holdoff_herd::strategy::Strategy;
+/// use holdoff_herd::table;
+///
+/// let experiment = Experiment::new(Setup::PUBLISHED, &[Strategy::Limiter], 3, 1)?;
+/// let table = table::bare(&experiment.run(&mut Unobserved)?, &Setup::PUBLISHED);
+/// let row = table.lines().find(|line| line.contains("limiter")).ok_or("no row")?;
+/// let cells: Vec<_> = row.split_whitespace().collect();
+/// assert_eq!(cells, ["limiter", "100", "100", "0", "1.00", "8.0", "7.6"]);
+/// # Ok::<(), Box<dyn core::error::Error>>(())
+/// ```
+#[must_use]
+pub fn bare(rows: &[Row], setup: &Setup) -> String {
     let mut table = Table::new();
     table.load_style(STYLE).set_header(HEADER);
     for row in rows {
@@ -29,7 +51,7 @@ pub(crate) fn render(rows: &[Row], setup: &Setup, medium: Medium, runs: u32, see
             table.add_row(published(&figures, setup));
         }
     }
-    format!("{}\n{}\n{}", about(setup, medium, runs, seed), table.trim_fmt(), legend(setup))
+    table.trim_fmt()
 }
 
 fn about(setup: &Setup, medium: Medium, runs: u32, seed: u64) -> String {

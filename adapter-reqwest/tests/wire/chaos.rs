@@ -11,7 +11,7 @@ use crate::{QUICK, gave_up, guarded, millis};
 
 const CALLS: usize = 1_000;
 
-fn fault(random: u32) -> Reply {
+pub(crate) fn fault(random: u32) -> Reply {
     let good = || answer(200, &[], "fine");
     match random % 16 {
         0 => Reply::Reset(Vec::new()),

@@ -1,5 +1,7 @@
 //! Streams of events.
 
+use futures_util::stream::FusedStream;
+use futures_util::{StreamExt, TryStreamExt};
 use holdoff_reqwest::{Class, EventsError, Guard, Guarded, Stop, Upstream};
 
 use crate::server::{Reply, Server, answer};
@@ -126,6 +128,27 @@ async fn after_the_first_event_nothing_is_sent_again() {
     assert!(matches!(error, EventsError::Broken(_)), "{error}");
     assert!(broken.next().await.is_none());
     assert_eq!(server.received().len(), 1);
+}
+
+#[tokio::test]
+async fn they_are_a_stream_for_those_who_combine_streams() {
+    let server = Server::replies(vec![stream("data: 1\n\ndata: 2\n\ndata: 3\n\n")]).await;
+    let whole = events(&server).await.unwrap();
+    assert_eq!(whole.response().headers()["connection"], "close");
+    let data: Vec<_> = whole.map_ok(|event| event.data).try_collect().await.unwrap();
+    assert_eq!(data, ["1", "2", "3"]);
+
+    let server = Server::replies(vec![cut("data: 1\n\ndata: 2\n\ndata: ha")]).await;
+    let mut broken = events(&server).await.unwrap();
+    let first = broken.next().await.unwrap().unwrap();
+    assert_eq!((&*first.data, broken.is_terminated()), ("1", false));
+    let rest: Vec<_> = broken.by_ref().map_ok(|event| event.data).collect().await;
+    let [Ok(data), Err(EventsError::Broken(_))] = &rest[..] else { panic!("{rest:?}") };
+    assert_eq!((&**data, broken.is_terminated()), ("2", true));
+    assert!(broken.next().await.is_none());
+
+    const fn can_be_anywhere<T: Send + Sync + Unpin>() {}
+    const { can_be_anywhere::<holdoff_reqwest::Events>() }
 }
 
 #[tokio::test]

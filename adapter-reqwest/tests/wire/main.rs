@@ -6,6 +6,8 @@ mod connecting;
 mod events;
 mod failures;
 mod hints;
+mod http2;
+mod memory;
 #[cfg(feature = "middleware")]
 mod middleware;
 mod nesting;

@@ -129,16 +129,23 @@ fn asked(endpoint: Endpoint, parts: &Parts, body: Bytes) -> Asked {
         let (scheme, token) = value.split_once(' ')?;
         scheme.eq_ignore_ascii_case("bearer").then(|| token.trim().to_owned())
     });
-    let retries = header("x-stainless-retry-count").and_then(|count| count.parse::<u32>().ok());
     Asked {
         endpoint,
         method: parts.method.to_string(),
         path: parts.uri.path().to_owned(),
         key: header("x-api-key").or(bearer).filter(|key| !key.is_empty()),
-        attempt: retries.map(|retries| retries.saturating_add(1)),
+        attempt: attempt(&parts.headers),
         idempotency_key: header("idempotency-key"),
         body,
     }
+}
+
+/// Which attempt the client says it is, from 1. Its own count of attempts goes before one of
+/// retries: an SDK behind a gateway that tries again knows of its own retries only.
+fn attempt(headers: &HeaderMap) -> Option<u32> {
+    let count = |name| text(headers, name)?.parse::<u32>().ok();
+    let attempt = count("x-attempt").filter(|&attempt| attempt > 0);
+    attempt.or_else(|| Some(count("x-stainless-retry-count")?.saturating_add(1)))
 }
 
 fn text(headers: &HeaderMap, name: &str) -> Option<String> {
@@ -161,4 +168,33 @@ fn response(mut answer: Answer, reset: ResetSwitch) -> Response<Pieces> {
         }
     }
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attempts_and_retries_are_counted_if_they_are_numbers() {
+        const RETRIES: &str = "x-stainless-retry-count";
+        for (headers, expected) in [
+            (&[][..], None),
+            (&[("x-attempt", "1")], Some(1)),
+            (&[("x-attempt", "4294967295")], Some(u32::MAX)),
+            (&[("x-attempt", "0")], None),
+            (&[("x-attempt", "4294967296")], None),
+            (&[("x-attempt", "-1")], None),
+            (&[("x-attempt", "")], None),
+            (&[(RETRIES, "0")], Some(1)),
+            (&[(RETRIES, "4294967295")], Some(u32::MAX)),
+            (&[(RETRIES, "two")], None),
+            (&[(RETRIES, "0"), ("x-attempt", "3")], Some(3)),
+            (&[(RETRIES, "1"), ("x-attempt", "0")], Some(2)),
+        ] {
+            let map = headers.iter().map(|&(name, value)| {
+                (HeaderName::from_static(name), HeaderValue::from_static(value))
+            });
+            assert_eq!(attempt(&map.collect()), expected, "{headers:?}");
+        }
+    }
 }

@@ -71,8 +71,9 @@ pub struct Arrival {
     pub method: String,
     /// The path, without the query.
     pub path: String,
-    /// Which attempt it is, from 1, if the client says: the header `x-stainless-retry-count` of
-    /// the official SDKs, plus 1.
+    /// Which attempt it is, from 1, if the client says: the header `x-attempt`, as a client of
+    /// `holdoff-reqwest` sends it if told to, or `x-stainless-retry-count` of the official SDKs,
+    /// plus 1.
     pub attempt: Option<u32>,
     /// The status it is answered; `None` if it is answered none.
     pub status: Option<u16>,
