@@ -132,3 +132,7 @@ pub use upstreams::Upstreams;
 #[cfg(all(doctest, feature = "middleware"))]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct WorkspaceReadme;

@@ -101,7 +101,3 @@ pub use upstream::Upstream;
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
-
-#[cfg(doctest)]
-#[doc = include_str!("../../README.md")]
-struct WorkspaceReadme;
