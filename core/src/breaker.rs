@@ -20,6 +20,7 @@ pub use self::word::Mode;
 use self::word::{Admission, Ending, Fields, Phase, Rule};
 use crate::sync::{Next, Word};
 use crate::time::{Instant, saturating_nanos};
+use crate::wide::{divided, divided_up};
 
 /// A circuit breaker, usable through `&self` from any thread, task or interrupt.
 ///
@@ -106,7 +107,7 @@ impl<const BUCKETS: usize> CircuitBreaker<BUCKETS> {
         timeout: impl FnOnce() -> Option<Duration>,
     ) -> Result<Permit<'_, BUCKETS>, CircuitOpen> {
         self.try_acquire_for(now, || match timeout() {
-            Some(timeout) => saturating_nanos(timeout).div_ceil(NANOS),
+            Some(timeout) => divided_up::<NANOS>(saturating_nanos(timeout)),
             None => self.terms.max_open_period(),
         })
     }
@@ -365,19 +366,19 @@ fn later(time: u64, length: u64) -> u64 {
     time.saturating_add(length).min(word::TIME_MAX)
 }
 
-const NANOS: u64 = 1_000_000;
+const NANOS: u32 = 1_000_000;
 
 /// Rounded down; stands still just before the latest time that a word can hold.
 const fn millis_down(instant: Instant) -> u64 {
-    let millis = instant.as_nanos() / NANOS;
+    let millis = divided::<NANOS>(instant.as_nanos()).0;
     if millis < word::TIME_MAX { millis } else { word::TIME_MAX - 1 }
 }
 
 const fn millis_up(instant: Instant) -> u64 {
-    instant.as_nanos().div_ceil(NANOS)
+    divided_up::<NANOS>(instant.as_nanos())
 }
 
 /// What ends at the latest time that a word can hold never ends.
 const fn instant(millis: u64) -> Instant {
-    if millis < word::TIME_MAX { Instant::from_nanos(millis * NANOS) } else { Instant::MAX }
+    if millis < word::TIME_MAX { Instant::from_nanos(millis * NANOS as u64) } else { Instant::MAX }
 }

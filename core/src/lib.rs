@@ -81,6 +81,7 @@ mod sync;
 mod table;
 mod time;
 mod upstream;
+mod wide;
 
 pub use backoff::{Backoff, BackoffConfig, Delays, Jitter};
 pub use breaker::{

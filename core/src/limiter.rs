@@ -23,9 +23,9 @@ mod refusal;
 pub use self::quota::{Quota, Rate};
 use self::quota::{TAG_SHIFT, low_u32};
 pub use self::refusal::{ChangeUnderWay, Refusal};
-use crate::ratio::low_half;
 use crate::sync::{Next, Word};
 use crate::time::Instant;
+use crate::wide::low_half;
 
 /// The latest time a word can hold, about 146 years after the epoch. Past it nothing is admitted.
 const TIME_MAX: u64 = (1 << TAG_SHIFT) - 1;

@@ -4,6 +4,9 @@ use core::cell::Cell;
 use core::future::Future;
 use core::time::Duration;
 
+#[cfg(not(target_pointer_width = "64"))]
+use crate::wide::divided;
+
 /// A point in monotonic time: nanoseconds since an epoch that the clock picks.
 ///
 /// Only differences mean anything, and only between readings of one clock. Arithmetic saturates:
@@ -54,14 +57,32 @@ impl Instant {
     /// The time from `earlier` to `self`, zero if `earlier` is the later one.
     #[must_use]
     pub const fn saturating_duration_since(self, earlier: Self) -> Duration {
-        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+        duration(self.0.saturating_sub(earlier.0))
     }
 }
 
 /// `duration` in nanoseconds, at most `u64::MAX` (584 years).
+#[cfg_attr(not(target_pointer_width = "64"), inline(never))]
 pub(crate) const fn saturating_nanos(duration: Duration) -> u64 {
-    duration.as_secs().saturating_mul(1_000_000_000).saturating_add(duration.subsec_nanos() as u64)
+    duration.as_secs().saturating_mul(SECOND).saturating_add(duration.subsec_nanos() as u64)
 }
+
+/// `nanos` nanoseconds.
+#[cfg(target_pointer_width = "64")]
+pub(crate) const fn duration(nanos: u64) -> Duration {
+    Duration::from_nanos(nanos)
+}
+
+/// `nanos` nanoseconds.
+#[cfg(not(target_pointer_width = "64"))]
+#[inline(never)]
+pub(crate) const fn duration(nanos: u64) -> Duration {
+    let (seconds, rest) = divided::<1_000_000_000>(nanos);
+    // A remainder always is; said again, so that no panic can be reached.
+    Duration::new(seconds, if rest < 1_000_000_000 { rest } else { 0 })
+}
+
+const SECOND: u64 = 1_000_000_000;
 
 /// A monotonic clock. Readings are rounded down.
 ///

@@ -64,7 +64,7 @@ impl<'a, const BUCKETS: usize> Permit<'a, BUCKETS> {
     pub fn success(self, now: Instant, sample: impl FnOnce() -> u64) -> Option<BreakerChange> {
         let slow = self.breaker.terms.slow;
         let taken = now.as_nanos().saturating_sub(self.admitted_at.as_nanos());
-        let is_slow = slow < u32::MAX && taken > u64::from(slow) * NANOS; // OK: below 2^52.
+        let is_slow = slow < u32::MAX && taken > u64::from(slow) * u64::from(NANOS); // OK: below 2^52.
         self.report(now, if is_slow { Ending::Failure } else { Ending::Success }, sample)
     }
 
