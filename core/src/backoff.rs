@@ -247,7 +247,7 @@ impl Backoff {
         Delays { backoff: self, retry: 0, previous: Duration::ZERO, random }
     }
 
-    const fn range(&self, retry: u32, previous: u64) -> (u64, u64) {
+    pub(crate) const fn range(&self, retry: u32, previous: u64) -> (u64, u64) {
         let (low, high) = match self.jitter {
             Jitter::Decorrelated => {
                 let from = if previous > self.base { previous } else { self.base };
@@ -277,7 +277,7 @@ impl Backoff {
         (self.min, min(high.saturating_add(self.min - low), self.max))
     }
 
-    const fn envelope_nanos(&self, retry: u32) -> u64 {
+    pub(crate) const fn envelope_nanos(&self, retry: u32) -> u64 {
         min(grow(self.base, self.factor, retry.saturating_sub(1)), self.cap)
     }
 }

@@ -15,9 +15,11 @@ pub use self::config::BreakerConfig;
 use self::config::Terms;
 pub use self::permit::Permit;
 use self::permit::Role;
+pub(crate) use self::permit::Ticket;
 pub use self::state::{BreakerChange, BreakerState, CircuitOpen};
+pub(crate) use self::word::Ending;
 pub use self::word::Mode;
-use self::word::{Admission, Ending, Fields, Phase, Rule};
+use self::word::{Admission, Fields, Phase, Rule};
 use crate::sync::{Next, Word};
 use crate::time::{Instant, saturating_nanos};
 use crate::wide::{divided, divided_up};
@@ -95,35 +97,33 @@ impl<const BUCKETS: usize> CircuitBreaker<BUCKETS> {
     /// [`CircuitOpen`] with the time to come back; nothing is taken.
     #[inline]
     pub fn try_acquire(&self, now: Instant) -> Result<Permit<'_, BUCKETS>, CircuitOpen> {
-        self.try_acquire_for(now, || 0)
+        let ticket = match self.ticket_if_healthy(now) {
+            Some(ticket) => ticket,
+            None => self.admit(now, 0)?,
+        };
+        Ok(Permit::new(self, ticket))
     }
 
     /// The same, a probe's lease beginning only when the time (ms) is over that its attempt may
-    /// take: the longest open period if that has no limit.
-    #[inline]
-    pub(crate) fn try_acquire_within(
+    /// take: the longest open period if that has no limit. Who takes the ticket must report or
+    /// [release](Self::release) it.
+    pub(crate) fn admit_within(
         &self,
         now: Instant,
-        timeout: impl FnOnce() -> Option<Duration>,
-    ) -> Result<Permit<'_, BUCKETS>, CircuitOpen> {
-        self.try_acquire_for(now, || match timeout() {
+        timeout: Option<Duration>,
+    ) -> Result<Ticket, CircuitOpen> {
+        let patience = match timeout {
             Some(timeout) => divided_up::<NANOS>(saturating_nanos(timeout)),
             None => self.terms.max_open_period(),
-        })
+        };
+        self.admit(now, patience)
     }
 
+    /// What admits a call to a breaker that is closed and decides for itself.
     #[inline]
-    fn try_acquire_for(
-        &self,
-        now: Instant,
-        patience: impl FnOnce() -> u64,
-    ) -> Result<Permit<'_, BUCKETS>, CircuitOpen> {
-        let word = self.word.load();
-        let (generation, role) = match word::healthy(word) {
-            Some(generation) => (generation, Role::Call),
-            None => self.admit(word, now, patience)?,
-        };
-        Ok(Permit::new(self, now, generation, role))
+    pub(crate) fn ticket_if_healthy(&self, now: Instant) -> Option<Ticket> {
+        let generation = word::healthy(self.word.load())?;
+        Some(Ticket { admitted_at: now, generation, role: Role::Call })
     }
 
     /// Whether [`try_acquire`](Self::try_acquire) would be refused; takes nothing.
@@ -191,50 +191,67 @@ impl<const BUCKETS: usize> CircuitBreaker<BUCKETS> {
         window::clear(&self.buckets);
     }
 
-    /// Admits a call to a breaker that is not healthy.
-    #[inline]
-    fn admit(
-        &self,
-        word: u64,
-        now: Instant,
-        patience: impl FnOnce() -> u64,
-    ) -> Result<(u16, Role), CircuitOpen> {
-        match word::open_end(word).map(instant) {
+    /// Admits a call, most likely to a breaker that is not healthy.
+    fn admit(&self, now: Instant, patience: u64) -> Result<Ticket, CircuitOpen> {
+        match word::open_end(self.word.load()).map(instant) {
             Some(until) if now < until => {
                 Err(CircuitOpen { retry_at: Some(until), is_probing: false })
             }
-            _ => self.admit_unhealthy(now, patience()),
+            _ => self.admit_unhealthy(now, patience),
         }
     }
 
     #[cold]
-    fn admit_unhealthy(&self, now: Instant, patience: u64) -> Result<(u16, Role), CircuitOpen> {
+    fn admit_unhealthy(&self, now: Instant, patience: u64) -> Result<Ticket, CircuitOpen> {
         let lease_end = later(millis_up(now), u64::from(self.terms.lease).saturating_add(patience));
         let (admission, word) = self.word.update(|word| {
             let (new, admission) = word::admit(word, millis_down(now), lease_end);
             stored(new, (admission, word))
         });
-        match (admission, word::mode(word)) {
-            (Admission::Call { generation }, _) => Ok((generation, Role::Call)),
-            (Admission::Probe { generation }, _) => Ok((generation, Role::Probe)),
-            (Admission::Refused { .. }, Mode::Shadow) => Ok((0, Role::Shadow)),
-            (Admission::Refused { retry_at }, _) => Err(refused(word, retry_at)),
+        let (generation, role) = match (admission, word::mode(word)) {
+            (Admission::Call { generation }, _) => (generation, Role::Call),
+            (Admission::Probe { generation }, _) => (generation, Role::Probe),
+            (Admission::Refused { .. }, Mode::Shadow) => (0, Role::Shadow),
+            (Admission::Refused { retry_at }, _) => return Err(refused(word, retry_at)),
+        };
+        Ok(Ticket { admitted_at: now, generation, role })
+    }
+
+    /// Gives a ticket back without a report: the place of a probe is free at once.
+    #[inline]
+    pub(crate) fn release(&self, ticket: Ticket) {
+        if ticket.role == Role::Probe {
+            self.report_outcome(ticket.admitted_at, ticket.generation, Ending::Neutral, 0);
         }
     }
 
+    /// Whether a report changes nothing and needs no sample.
     #[inline]
-    fn report(
+    pub(crate) fn is_unmoved(&self, now: Instant, ticket: Ticket, ending: Ending) -> bool {
+        ticket.role == Role::Shadow
+            || !self.counts_over_time()
+                && self.judged(now, ticket, ending) == Ending::Success
+                && word::is_at_rest(self.word.load(), ticket.generation)
+    }
+
+    /// Reports how a call ended.
+    pub(crate) fn report_ending(
         &self,
         now: Instant,
-        generation: u16,
+        ticket: Ticket,
         ending: Ending,
-        sample: impl FnOnce() -> u64,
+        sample: u64,
     ) -> Option<BreakerChange> {
-        let is_success = ending == Ending::Success && !self.counts_over_time();
-        if is_success && word::is_at_rest(self.word.load(), generation) {
-            return None;
-        }
-        self.report_outcome(now, generation, ending, sample())
+        self.report_outcome(now, ticket.generation, self.judged(now, ticket, ending), sample)
+    }
+
+    /// A success that took too long is a failure.
+    #[inline]
+    fn judged(&self, now: Instant, ticket: Ticket, ending: Ending) -> Ending {
+        let slow = self.terms.slow;
+        let taken = now.as_nanos().saturating_sub(ticket.admitted_at.as_nanos());
+        let is_slow = slow < u32::MAX && taken > u64::from(slow) * u64::from(NANOS); // OK: < 2^52.
+        if is_slow && ending == Ending::Success { Ending::Failure } else { ending }
     }
 
     #[inline(never)]

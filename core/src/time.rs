@@ -54,6 +54,11 @@ impl Instant {
         Self(self.0.saturating_sub(saturating_nanos(duration)))
     }
 
+    /// The instant `nanos` nanoseconds later, at most [`Instant::MAX`].
+    pub(crate) const fn later(self, nanos: u64) -> Self {
+        Self(self.0.saturating_add(nanos))
+    }
+
     /// The time from `earlier` to `self`, zero if `earlier` is the later one.
     #[must_use]
     pub const fn saturating_duration_since(self, earlier: Self) -> Duration {

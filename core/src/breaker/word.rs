@@ -60,7 +60,7 @@ impl Rule {
 
 /// How a call or a probe ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ending {
+pub(crate) enum Ending {
     Failure,
     Neutral,
     Success,
