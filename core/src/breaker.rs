@@ -119,6 +119,12 @@ impl<const BUCKETS: usize> CircuitBreaker<BUCKETS> {
         self.admit(now, patience)
     }
 
+    /// Whether it is closed and decides for itself.
+    #[inline]
+    pub(crate) fn is_healthy(&self) -> bool {
+        word::healthy(self.word.load()).is_some()
+    }
+
     /// What admits a call to a breaker that is closed and decides for itself.
     #[inline]
     pub(crate) fn ticket_if_healthy(&self, now: Instant) -> Option<Ticket> {

@@ -15,6 +15,7 @@
 mod build;
 mod decision;
 mod event;
+mod guard;
 mod limits;
 mod parts;
 mod step;
@@ -27,7 +28,7 @@ pub use self::limits::{Limit, Limits};
 pub(crate) use self::parts::Parts;
 use self::parts::Purse;
 pub use self::step::{Attempt, DelaySource, Step, Stop};
-use crate::breaker::{CircuitOpen, Ending, Ticket};
+use crate::breaker::{Ending, Ticket};
 use crate::limiter::Refusal;
 use crate::outcome::{Class, Failure, Outcome, Safety};
 use crate::policy::Policy;
@@ -174,7 +175,9 @@ impl<const BUCKETS: usize> Call<'_, BUCKETS> {
                 self.tell(now, Event::Success);
             }
             Outcome::Failure(failure) => {
-                self.pause_others(now, failure);
+                if let Some(toll) = self.toll() {
+                    toll.pause(now, &failure, self.policy.max_hint());
+                }
                 self.state = State::Failed { failure, at: now };
             }
         }
@@ -254,7 +257,7 @@ impl<const BUCKETS: usize> Call<'_, BUCKETS> {
                 // What is free, too late or refused anyhow does not stand in line to hear it.
                 self.toll().is_some_and(Toll::is_worth_a_wait)
                     && !self.is_past_deadline(now)
-                    && self.parts.breaker.is_none_or(|breaker| breaker.peek(now).is_ok())
+                    && self.breaker_would_admit(now)
             }
             _ => false,
         }
@@ -265,22 +268,16 @@ impl<const BUCKETS: usize> Call<'_, BUCKETS> {
         if self.is_past_deadline(now) {
             return self.stop(now, Stop::Deadline.into());
         }
-        // Fail fast, and without waiting in a line first; takes nothing.
-        if let Some(Err(open)) = self.parts.breaker.map(|breaker| breaker.peek(now)) {
-            return self.stop_open(now, open);
+        if let Some(stopped) = self.stopped_by_breaker(now) {
+            return stopped;
         }
         if let Some(Err(refusal)) = self.toll().map(|toll| toll.take(now)) {
             return self.refused(now, refusal);
         }
         // Only now, so that no probe waits at the limiter.
         let timeout = self.timeout(now);
-        match self.parts.breaker.map(|breaker| breaker.admit(now, timeout)) {
-            None => {}
-            Some(Ok(ticket)) => self.ticket = Some(ticket),
-            Some(Err(open)) => {
-                self.toll().into_iter().for_each(Toll::refund);
-                return self.stop_open(now, open);
-            }
+        if let Some(stopped) = self.take_ticket(now, timeout) {
+            return stopped;
         }
         if !core::mem::take(&mut self.is_charged) {
             self.parts.budget.into_iter().for_each(Purse::deposit);
@@ -302,12 +299,6 @@ impl<const BUCKETS: usize> Call<'_, BUCKETS> {
     fn give_charge_back(&mut self) {
         if core::mem::take(&mut self.is_charged) {
             self.parts.budget.into_iter().for_each(Purse::refund);
-        }
-    }
-
-    fn release_ticket(&mut self) {
-        if let (Some(breaker), Some(ticket)) = (self.parts.breaker, self.ticket.take()) {
-            breaker.release(ticket);
         }
     }
 
@@ -334,16 +325,6 @@ impl<const BUCKETS: usize> Call<'_, BUCKETS> {
         Some(duration(timeout.map_or(left, |timeout| saturating_nanos(timeout).min(left))))
     }
 
-    fn pause_others(&self, now: Instant, failure: Failure) {
-        match (failure.class, failure.hint.delay(), self.toll()) {
-            // An endless hint is no time to come back, and must not stop everybody for ever.
-            (Class::Throttled, Some(delay), Some(toll)) if delay < Duration::MAX => {
-                toll.pause_until(now.saturating_add(delay.min(self.policy.max_hint())));
-            }
-            _ => {}
-        }
-    }
-
     /// Whether `start` is too late: at or after the deadline, or at the end of time, which is
     /// never.
     fn is_past_deadline(&self, start: Instant) -> bool {
@@ -357,21 +338,12 @@ impl<const BUCKETS: usize> Call<'_, BUCKETS> {
             // The caller's own mistakes and limits say nothing about the service's health.
             Outcome::Failure(_) | Outcome::Ignored => return self.release_ticket(),
         };
-        if let (Some(breaker), Some(ticket)) = (self.parts.breaker, self.ticket.take())
-            && let Some(change) = breaker.report(now, ticket, ending, sample)
-        {
-            self.tell(now, Event::Breaker(change));
-        }
+        self.report_to_breaker(now, ending, sample);
     }
 
     #[cold]
     fn tell_attempt(&self, now: Instant) {
-        let kind = match self.ticket {
-            Some(ticket) if ticket.is_probe() => AttemptKind::Probe,
-            Some(ticket) if ticket.would_be_refused() => AttemptKind::Shadow,
-            _ => AttemptKind::Ordinary,
-        };
-        self.tell(now, Event::Attempt { kind });
+        self.notify(now, Event::Attempt { kind: self.kind() });
     }
 
     #[inline]
@@ -387,15 +359,6 @@ impl<const BUCKETS: usize> Call<'_, BUCKETS> {
             let (attempts, elapsed) = (self.attempts, self.elapsed(now));
             observer.on_event(&Observation { event, attempts, elapsed, now });
         }
-    }
-
-    #[cold]
-    fn stop_open(&mut self, now: Instant, open: CircuitOpen) -> Step {
-        let CircuitOpen { retry_at, is_probing } = open;
-        let known = retry_at.filter(|_| !is_probing);
-        let retry_after = known.map(|at| at.saturating_duration_since(now));
-        let stop = Stop::CircuitOpen { retry_at: retry_at.unwrap_or(Instant::MAX) };
-        self.stop(now, Stopped { stop, retry_after })
     }
 
     /// Another attempt could make sense `wait` nanoseconds from now.

@@ -113,8 +113,8 @@ impl<const BUCKETS: usize> Call<'_, BUCKETS> {
                 return self.stop_until(now, Stop::Deadline, nanos);
             }
         }
-        if let Some(open) = self.parts.breaker.and_then(|breaker| breaker.refuses_at(until)) {
-            return self.stop_open(now, open);
+        if let Some(stopped) = self.refused_by_breaker(now, until) {
+            return stopped;
         }
         if let Some(budget) = self.parts.budget {
             match budget.withdraw(now) {

@@ -1,8 +1,10 @@
 //! What an attempt takes from limiters before it starts: all of it or nothing.
 
 use core::ptr;
+use core::time::Duration;
 
 use crate::limiter::{Limiter, Refusal};
+use crate::outcome::{Class, Failure};
 use crate::time::Instant;
 
 /// A limiter and what each attempt takes from it.
@@ -84,7 +86,7 @@ pub(super) struct Toll<'a> {
 #[derive(Debug)]
 pub(super) struct TollTable {
     is_worth_a_wait: fn(&Toll<'_>) -> bool,
-    pause_until: fn(&Toll<'_>, Instant),
+    pause: fn(&Toll<'_>, Instant, &Failure, Duration),
     refund: fn(&Toll<'_>),
     take: fn(&Toll<'_>, Instant) -> Result<(), Refusal>,
 }
@@ -93,8 +95,8 @@ impl TollTable {
     /// From the limiter of the call's own.
     pub(super) const OWN: Self = Self {
         is_worth_a_wait: |toll| toll.own.is_some_and(|own| own.is_worth_a_wait()),
-        pause_until: |toll, until| {
-            toll.own.into_iter().for_each(|own| own.limiter.pause_until(until));
+        pause: |toll, now, failure, most| {
+            toll.own.into_iter().for_each(|own| pause(own.limiter, now, failure, most));
         },
         refund: |toll| toll.own.into_iter().for_each(|own| own.refund()),
         take: |toll, now| toll.own.map_or(Ok(()), |own| own.limiter.try_acquire(now, own.cost)),
@@ -105,9 +107,9 @@ impl TollTable {
         is_worth_a_wait: |toll| {
             toll.all().any(|limit| limit.cost > 0) && toll.impossible().is_none()
         },
-        pause_until: |toll, until| {
+        pause: |toll, now, failure, most| {
             // What a server says is about the call's own limiter, or the widest limit.
-            toll.all().last().into_iter().for_each(|limit| limit.limiter.pause_until(until));
+            toll.all().last().into_iter().for_each(|all| pause(all.limiter, now, failure, most));
         },
         refund: |toll| toll.all().for_each(|limit| limit.refund()),
         take: |toll, now| toll.take_all(now),
@@ -148,9 +150,10 @@ impl<'a> Toll<'a> {
         (self.table.is_worth_a_wait)(&self)
     }
 
-    /// A server said "come back then".
-    pub(super) fn pause_until(self, until: Instant) {
-        (self.table.pause_until)(&self, until);
+    /// Others need not find out one by one that a server throttles: they wait for its hint, or for
+    /// `most`.
+    pub(super) fn pause(self, now: Instant, failure: &Failure, most: Duration) {
+        (self.table.pause)(&self, now, failure, most);
     }
 
     /// A burst below what is taken from its limiter, which may be named more than once.
@@ -161,5 +164,15 @@ impl<'a> Toll<'a> {
             let burst = limit.limiter.quota().burst();
             (cost > burst).then_some(burst)
         })
+    }
+}
+
+fn pause(limiter: &Limiter, now: Instant, failure: &Failure, most: Duration) {
+    match (failure.class, failure.hint.delay()) {
+        // An endless hint is no time to come back, and must not stop everybody for ever.
+        (Class::Throttled, Some(delay)) if delay < Duration::MAX => {
+            limiter.pause_until(now.saturating_add(delay.min(most)));
+        }
+        _ => {}
     }
 }
