@@ -8,6 +8,39 @@ pub(crate) const fn high_half(a: u64, b: u64) -> u64 {
     low_half((a as u128 * b as u128) >> 64)
 }
 
+/// The high and the low 64 bits of `a · b`.
+#[cfg_attr(not(target_pointer_width = "64"), inline(never))]
+pub(crate) const fn product(a: u64, b: u64) -> (u64, u64) {
+    (high_half(a, b), a.wrapping_mul(b))
+}
+
+/// `high · 2⁶⁴ + low` without its last `places` (0 to 63), and whether that cut anything off.
+#[cfg(target_pointer_width = "64")]
+pub(crate) const fn shifted((high, low): (u64, u64), places: u32) -> ((u64, u64), bool) {
+    let whole = (high as u128) << 64 | low as u128;
+    let rest = low & ((1 << places) - 1);
+    ((high >> places, low_half(whole >> places)), rest > 0)
+}
+
+/// `high · 2⁶⁴ + low` without its last `places` (0 to 63), and whether that cut anything off.
+#[cfg(not(target_pointer_width = "64"))]
+pub(crate) const fn shifted(whole: (u64, u64), places: u32) -> ((u64, u64), bool) {
+    bit_by_bit(whole, places)
+}
+
+#[cfg(any(not(target_pointer_width = "64"), test))]
+#[cfg_attr(not(target_pointer_width = "64"), inline(never))]
+const fn bit_by_bit((mut high, mut low): (u64, u64), mut places: u32) -> ((u64, u64), bool) {
+    let mut is_cut = false;
+    while places > 0 {
+        is_cut |= low & 1 == 1;
+        low = high << 63 | low >> 1;
+        high >>= 1;
+        places -= 1;
+    }
+    ((high, low), is_cut)
+}
+
 /// The low 64 bits of a number that the caller has shown to have no others.
 #[expect(clippy::cast_possible_truncation, reason = "each caller proves that it fits")]
 pub(crate) const fn low_half(wide: u128) -> u64 {
@@ -23,6 +56,7 @@ pub(crate) const fn divided<const D: u32>(number: u64) -> (u64, u32) {
 
 /// `number / D` and its remainder. `D` must be at least 2, and is no power of 2.
 #[cfg(not(target_pointer_width = "64"))]
+#[inline(never)]
 pub(crate) const fn divided<const D: u32>(number: u64) -> (u64, u32) {
     by_reciprocal(number, D, const { u64::MAX / D as u64 })
 }
@@ -74,9 +108,16 @@ mod tests {
         }
 
         #[test]
-        fn the_halves_make_the_product(a: u64, b: u64) {
-            let product = u128::from(high_half(a, b)) << 64 | u128::from(a.wrapping_mul(b));
-            prop_assert_eq!(product, u128::from(a) * u128::from(b));
+        fn the_halves_make_the_product(a: u64, b: u64, places in 0..64_u32) {
+            let (high, low) = product(a, b);
+            let whole = u128::from(a) * u128::from(b);
+            prop_assert_eq!(u128::from(high) << 64 | u128::from(low), whole);
+
+            let ((high, low), is_cut) = shifted((high, low), places);
+            prop_assert_eq!(((high, low), is_cut), bit_by_bit(product(a, b), places));
+            let expected = whole >> places;
+            prop_assert_eq!(u128::from(high) << 64 | u128::from(low), expected);
+            prop_assert_eq!(is_cut, expected << places != whole);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Exponential growth in whole numbers: `base · factorⁿ` without a loop over n.
 
 use crate::ratio::Ratio;
-use crate::wide::high_half;
+use crate::wide::{product, shifted};
 
 /// `base · factorᵉˣᵖᵒⁿᵉⁿᵗ`, rounded up, at most `u64::MAX`.
 #[inline]
@@ -58,20 +58,19 @@ impl Power {
     const fn from_ratio(factor: Ratio) -> Self {
         let (whole, places) = factor.to_fixed_point();
         // The whole part has 1 to 13 bits, so the places move down by as many.
-        let shift = whole.leading_zeros() + 32;
-        let mantissa = (whole as u64) << shift | places >> (64 - shift);
-        Self { mantissa, exponent: -shift.cast_signed() }
+        let size = u32::BITS - whole.leading_zeros();
+        let ((_, mantissa), _) = shifted((whole as u64, places), size);
+        Self { mantissa, exponent: size.cast_signed() - 64 }
     }
 
     const fn product(self, other: Self) -> Self {
-        let high = high_half(self.mantissa, other.mantissa);
+        let (high, low) = product(self.mantissa, other.mantissa);
         // OK because both are at most 64: beyond it nothing is multiplied.
         let exponent = self.exponent + other.exponent + 64;
         if high >> 63 == 1 {
             return Self { mantissa: high, exponent };
         }
         // With two top bits set the product lacks one at most.
-        let low = self.mantissa.wrapping_mul(other.mantissa);
         Self { mantissa: high << 1 | low >> 63, exponent: exponent - 1 }
     }
 
@@ -82,16 +81,9 @@ impl Power {
             return u64::MAX;
         }
         // self >= 1, so the exponent is at least -63 and the shift below 64.
-        let shift = self.exponent.unsigned_abs();
-        let high = high_half(self.mantissa, base);
-        let low = self.mantissa.wrapping_mul(base);
-        if high >> shift > 0 {
-            return u64::MAX;
-        }
-        // In two steps, as a shift may be zero.
-        let whole = high << 1 << (63 - shift) | low >> shift;
-        let is_cut = whole << shift != low;
-        whole.saturating_add(is_cut as u64)
+        let places = self.exponent.unsigned_abs();
+        let ((high, low), is_cut) = shifted(product(self.mantissa, base), places);
+        if high > 0 { u64::MAX } else { low.saturating_add(is_cut as u64) }
     }
 }
 

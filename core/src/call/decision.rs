@@ -67,7 +67,7 @@ impl<const BUCKETS: usize> Call<'_, BUCKETS> {
     }
 
     /// Nothing at all about when to come back may mean a spending limit; zero or garbage does not.
-    fn stops_unhinted(&self, failure: &Failure) -> bool {
+    const fn stops_unhinted(&self, failure: &Failure) -> bool {
         matches!(failure.hint, Hint::Absent)
             && matches!(self.policy.unhinted_throttle(), UnhintedThrottle::Stop)
     }
@@ -91,7 +91,7 @@ impl<const BUCKETS: usize> Call<'_, BUCKETS> {
         Some(Range { shortest: delay, longest, source: DelaySource::Hint })
     }
 
-    fn scheduled(&self, class: Class) -> Range {
+    const fn scheduled(&self, class: Class) -> Range {
         let backoff = match (class, self.policy.unhinted_throttle()) {
             (Class::Throttled, UnhintedThrottle::Backoff(backoff)) => backoff,
             _ => self.policy.backoff(),
