@@ -4,7 +4,6 @@ use core::cell::Cell;
 use core::future::Future;
 use core::time::Duration;
 
-#[cfg(not(target_pointer_width = "64"))]
 use crate::wide::divided;
 
 /// A point in monotonic time: nanoseconds since an epoch that the clock picks.
@@ -83,11 +82,46 @@ pub(crate) const fn duration(nanos: u64) -> Duration {
 #[inline(never)]
 pub(crate) const fn duration(nanos: u64) -> Duration {
     let (seconds, rest) = divided::<1_000_000_000>(nanos);
-    // A remainder always is; said again, so that no panic can be reached.
-    Duration::new(seconds, if rest < 1_000_000_000 { rest } else { 0 })
+    from_parts(seconds, rest)
 }
 
-const SECOND: u64 = 1_000_000_000;
+/// The sum, at most [`Duration::MAX`].
+///
+/// This and what follows do as `core` does, in a way in which the optimizer sees that nothing can
+/// panic: nanoseconds that are checked last.
+pub(crate) const fn plus(a: Duration, b: Duration) -> Duration {
+    let nanos = a.subsec_nanos() + b.subsec_nanos(); // OK: below 2·10^9.
+    let is_carried = nanos >= NANOS;
+    let Some(seconds) = a.as_secs().checked_add(b.as_secs()) else { return Duration::MAX };
+    let Some(seconds) = seconds.checked_add(is_carried as u64) else { return Duration::MAX };
+    from_parts(seconds, if is_carried { nanos - NANOS } else { nanos })
+}
+
+/// The difference, at least zero.
+pub(crate) const fn minus(a: Duration, b: Duration) -> Duration {
+    let is_borrowed = a.subsec_nanos() < b.subsec_nanos();
+    let nanos = a.subsec_nanos() + if is_borrowed { NANOS } else { 0 } - b.subsec_nanos();
+    let Some(seconds) = a.as_secs().checked_sub(b.as_secs()) else { return Duration::ZERO };
+    let Some(seconds) = seconds.checked_sub(is_borrowed as u64) else { return Duration::ZERO };
+    from_parts(seconds, nanos)
+}
+
+/// The product, at most [`Duration::MAX`].
+pub(crate) const fn times(duration: Duration, factor: u32) -> Duration {
+    let nanos = duration.subsec_nanos() as u64 * factor as u64; // OK: below 2^62.
+    let (carried, nanos) = divided::<NANOS>(nanos);
+    let Some(seconds) = duration.as_secs().checked_mul(factor as u64) else { return Duration::MAX };
+    let Some(seconds) = seconds.checked_add(carried) else { return Duration::MAX };
+    from_parts(seconds, nanos)
+}
+
+/// `nanos` must be below 10^9.
+const fn from_parts(seconds: u64, nanos: u32) -> Duration {
+    Duration::new(seconds, if nanos < NANOS { nanos } else { 0 })
+}
+
+const NANOS: u32 = 1_000_000_000;
+const SECOND: u64 = NANOS as u64;
 
 /// A monotonic clock. Readings are rounded down.
 ///
@@ -192,6 +226,27 @@ impl Clock for MonotonicClock {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn sums_differences_and_products_are_those_of_core(
+            a: Duration,
+            b: Duration,
+            near in 0..3_000_000_000_u64,
+            factor: u32,
+        ) {
+            let near = Duration::from_nanos(near);
+            for b in [b, near, a, Duration::MAX.saturating_sub(near)] {
+                prop_assert_eq!(plus(a, b), a.saturating_add(b));
+                prop_assert_eq!(minus(a, b), a.saturating_sub(b));
+                prop_assert_eq!(minus(b, a), b.saturating_sub(a));
+                for factor in [factor, factor % 4, 86_400] {
+                    prop_assert_eq!(times(b, factor), b.saturating_mul(factor));
+                }
+            }
+        }
+    }
 
     #[test]
     fn nanoseconds_saturate_instead_of_wrapping() {
