@@ -1,10 +1,12 @@
 //! How long to wait before a retry: a pure function of (retry number, previous delay, sample).
 
 mod growth;
+mod shape;
 
 use core::time::Duration;
 
 use self::growth::grow;
+use self::shape::Shape;
 use crate::config::ConfigError;
 use crate::ratio::Ratio;
 use crate::time::{duration, saturating_nanos};
@@ -143,7 +145,8 @@ impl BackoffConfig {
             Jitter::Additive(ratio) | Jitter::Proportional(ratio) => ratio.leaving_room_in(max),
             _ => max,
         };
-        Ok(Backoff { base, cap, factor: self.factor, jitter: self.jitter, max, min })
+        let Self { factor, jitter, .. } = self;
+        Ok(Backoff { base, cap, factor, jitter, max, min, shape: Shape::of(factor, jitter) })
     }
 }
 
@@ -176,6 +179,7 @@ pub struct Backoff {
     jitter: Jitter,
     max: u64,
     min: u64,
+    shape: Shape,
 }
 
 impl Backoff {
@@ -247,7 +251,7 @@ impl Backoff {
         Delays { backoff: self, retry: 0, previous: Duration::ZERO, random }
     }
 
-    pub(crate) const fn range(&self, retry: u32, previous: u64) -> (u64, u64) {
+    const fn range(&self, retry: u32, previous: u64) -> (u64, u64) {
         let (low, high) = match self.jitter {
             Jitter::Decorrelated => {
                 let from = if previous > self.base { previous } else { self.base };
@@ -271,13 +275,17 @@ impl Backoff {
                 }
             }
         };
+        self.lifted(low, high)
+    }
+
+    const fn lifted(&self, low: u64, high: u64) -> (u64, u64) {
         if low >= self.min {
             return (low, high); // At most `max` by the cap.
         }
         (self.min, min(high.saturating_add(self.min - low), self.max))
     }
 
-    pub(crate) const fn envelope_nanos(&self, retry: u32) -> u64 {
+    const fn envelope_nanos(&self, retry: u32) -> u64 {
         min(grow(self.base, self.factor, retry.saturating_sub(1)), self.cap)
     }
 }

@@ -79,7 +79,7 @@ impl<const BUCKETS: usize> Call<'_, BUCKETS> {
         if delay > saturating_nanos(self.policy.max_hint()) || self.is_past_deadline(earliest) {
             return None;
         }
-        let envelope = self.policy.backoff().envelope_nanos(self.attempts);
+        let envelope = self.policy.backoff().window(self.attempts);
         let width = match self.policy.hint_spread() {
             HintSpread::Envelope => envelope,
             HintSpread::EnvelopeOrGranularity => envelope.max(u64::from(granularity)),
@@ -91,12 +91,12 @@ impl<const BUCKETS: usize> Call<'_, BUCKETS> {
         Some(Range { shortest: delay, longest, source: DelaySource::Hint })
     }
 
-    const fn scheduled(&self, class: Class) -> Range {
+    fn scheduled(&self, class: Class) -> Range {
         let backoff = match (class, self.policy.unhinted_throttle()) {
             (Class::Throttled, UnhintedThrottle::Backoff(backoff)) => backoff,
             _ => self.policy.backoff(),
         };
-        let (shortest, longest) = backoff.range(self.attempts, self.previous);
+        let (shortest, longest) = backoff.delays_from_to(self.attempts, self.previous);
         Range { shortest, longest, source: DelaySource::Schedule }
     }
 
