@@ -24,8 +24,9 @@ PIECES = [
     ("breaker", "+ breaker", None),
     ("limiter", "+ limiter", None),
     ("budget", "+ budget", None),
-    ("all", "+ HTTP, but no dates: everything else", 6144),
-    ("dates", "+ HTTP-date and rate-limit headers: everything", None),
+    ("headers", "+ HTTP statuses, `Retry-After` without dates", None),
+    ("all", "+ rate-limit headers without dates", 6144),
+    ("dates", "+ dates: everything", None),
 ]  # fmt: skip
 # Beyond the stack that its operation needs.
 STACK = 512

@@ -254,10 +254,12 @@ impl<const BUCKETS: usize> CircuitBreaker<BUCKETS> {
     /// A success that took too long is a failure.
     #[inline]
     fn judged(&self, now: Instant, ticket: Ticket, ending: Ending) -> Ending {
-        let slow = self.terms.slow;
+        if ending != Ending::Success || self.terms.slow == u32::MAX {
+            return ending;
+        }
         let taken = now.as_nanos().saturating_sub(ticket.admitted_at.as_nanos());
-        let is_slow = slow < u32::MAX && taken > u64::from(slow) * u64::from(NANOS); // OK: < 2^52.
-        if is_slow && ending == Ending::Success { Ending::Failure } else { ending }
+        let most = u64::from(self.terms.slow) * u64::from(NANOS); // OK: below 2^52.
+        if taken > most { Ending::Failure } else { Ending::Success }
     }
 
     #[inline(never)]
@@ -309,6 +311,7 @@ impl<const BUCKETS: usize> CircuitBreaker<BUCKETS> {
         let change = self.word.update(|word| {
             let terms = word::Terms {
                 rule: self.terms.rule,
+                trips,
                 probes: self.terms.probes,
                 is_stable: || {
                     let stable_at = later(self.recovered_at.load(), self.terms.stable_period());
@@ -316,11 +319,7 @@ impl<const BUCKETS: usize> CircuitBreaker<BUCKETS> {
                 },
                 opens_until: |step| later(millis_up(now), self.terms.open_period(step, sample)),
             };
-            let new = if trips {
-                word::trip(word, generation, terms)
-            } else {
-                word::report(word, generation, ending, terms)
-            };
+            let new = word::report(word, generation, ending, terms);
             stored(new, new.and_then(|new| change(word, new)))
         });
         if let Some(BreakerChange::Opened { .. } | BreakerChange::Reopened { .. }) = change {

@@ -205,7 +205,8 @@ impl RetryBudget {
         u32::try_from(retries).unwrap_or(u32::MAX)
     }
 
-    #[inline]
+    #[cfg_attr(target_pointer_width = "64", inline)]
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     fn add(&self, share: u64) {
         let full = self.terms.full();
         self.word.update(|word| {

@@ -81,8 +81,6 @@ pub struct Call<'a, const BUCKETS: usize = 0> {
     /// The last delay of the own schedule (ns).
     previous: u64,
     state: State,
-    /// Of the attempt in flight.
-    ticket: Option<Ticket>,
     /// Whether a retry is taken out of the budget and not yet sent.
     is_charged: bool,
 }
@@ -98,7 +96,7 @@ impl<const BUCKETS: usize> Drop for Call<'_, BUCKETS> {
 enum State {
     Done,
     Failed { failure: Failure, at: Instant },
-    InFlight,
+    InFlight { ticket: Option<Ticket> },
     Ready { not_before: Instant, source: DelaySource },
     Stopped { stop: Stop, retry_after: Option<Duration> },
 }
@@ -143,7 +141,7 @@ impl<const BUCKETS: usize> Call<'_, BUCKETS> {
     fn named(&mut self, now: Instant) -> Step {
         match self.state {
             State::Done => Step::Done,
-            State::InFlight => {
+            State::InFlight { .. } => {
                 Step::Attempt(Attempt { number: self.attempts, timeout: self.timeout(now) })
             }
             State::Ready { .. } if self.is_past_deadline(now) => {
@@ -162,7 +160,7 @@ impl<const BUCKETS: usize> Call<'_, BUCKETS> {
     /// spread the open period of a breaker that trips.
     #[inline]
     pub fn record(&mut self, now: Instant, outcome: Outcome, sample: impl FnOnce() -> u64) {
-        if !matches!(self.state, State::InFlight) {
+        if !matches!(self.state, State::InFlight { .. }) {
             return;
         }
         self.tell_breaker(now, outcome, sample);
@@ -194,7 +192,7 @@ impl<const BUCKETS: usize> Call<'_, BUCKETS> {
     pub fn throttled(&mut self, now: Instant, until: Instant) -> Step {
         match self.state {
             State::Done => Step::Done,
-            State::InFlight => {
+            State::InFlight { .. } => {
                 Step::Attempt(Attempt { number: self.attempts, timeout: self.timeout(now) })
             }
             State::Stopped { stop, .. } => Step::Stop(stop),
@@ -276,13 +274,13 @@ impl<const BUCKETS: usize> Call<'_, BUCKETS> {
         }
         // Only now, so that no probe waits at the limiter.
         let timeout = self.timeout(now);
+        self.state = State::InFlight { ticket: None };
         if let Some(stopped) = self.take_ticket(now, timeout) {
             return stopped;
         }
         if !core::mem::take(&mut self.is_charged) {
             self.parts.budget.into_iter().for_each(Purse::deposit);
         }
-        self.state = State::InFlight;
         self.attempts += 1; // OK: at most `max_attempts`, a u32.
         if self.parts.observer.is_some() {
             self.tell_attempt(now);

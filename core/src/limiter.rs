@@ -303,20 +303,27 @@ impl Limiter {
     #[inline]
     fn update<R>(&self, transition: impl Fn(State) -> (Option<u64>, R)) -> R {
         self.word.update(|word| {
-            let tag = word >> TAG_SHIFT;
-            let slot = self.slot(tag).load();
-            if slot >> TAG_SHIFT != tag {
-                return Next::Reload;
-            }
-            let state = State {
-                tat: word & TIME_MAX,
-                quota: Quota::unpacked(slot),
-                paused_until: self.pause.load() & TIME_MAX,
-            };
+            let Some(state) = self.view(word) else { return Next::Reload };
             match transition(state) {
-                (Some(tat), result) => Next::Store(tag << TAG_SHIFT | tat, result),
+                (Some(tat), result) => Next::Store(word & !TIME_MAX | tat, result),
                 (None, result) => Next::Keep(result),
             }
+        })
+    }
+
+    /// What `word` means; `None` if the quota that it was counted in is no longer there.
+    #[cfg_attr(target_pointer_width = "64", inline)]
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
+    fn view(&self, word: u64) -> Option<State> {
+        let tag = word >> TAG_SHIFT;
+        let slot = self.slot(tag).load();
+        if slot >> TAG_SHIFT != tag {
+            return None;
+        }
+        Some(State {
+            tat: word & TIME_MAX,
+            quota: Quota::unpacked(slot),
+            paused_until: self.pause.load() & TIME_MAX,
         })
     }
 

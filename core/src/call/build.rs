@@ -32,6 +32,7 @@ impl<'a> Call<'a> {
 }
 
 impl<'a, const BUCKETS: usize> Call<'a, BUCKETS> {
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) const fn with_parts(
         policy: &'a Policy,
         safety: Safety,
@@ -55,7 +56,6 @@ impl<'a, const BUCKETS: usize> Call<'a, BUCKETS> {
             previous: 0,
             // Ready whatever the clock says next: it may step back.
             state: State::Ready { not_before: Instant::EPOCH, source: DelaySource::Schedule },
-            ticket: None,
             is_charged: false,
         }
     }

@@ -7,7 +7,7 @@ use super::event::{AttemptKind, Event};
 use super::limits::Toll;
 use super::parts::INLINES;
 use super::step::{Step, Stop};
-use super::{Call, Stopped};
+use super::{Call, State, Stopped};
 use crate::breaker::{CircuitBreaker, CircuitOpen, Ending, Ticket};
 use crate::time::Instant;
 
@@ -40,7 +40,7 @@ impl<'a, const BUCKETS: usize> Guard<'a, BUCKETS> {
     const TABLE: &'static GuardTable<BUCKETS> = &GuardTable {
         admit: |call, (breaker, now), timeout| match breaker.admit_within(now, timeout) {
             Ok(ticket) => {
-                call.ticket = Some(ticket);
+                call.state = State::InFlight { ticket: Some(ticket) };
                 None
             }
             Err(open) => {
@@ -49,7 +49,7 @@ impl<'a, const BUCKETS: usize> Guard<'a, BUCKETS> {
             }
         },
         is_unmoved: |call, (breaker, now), ending| {
-            call.ticket.is_none_or(|ticket| breaker.is_unmoved(now, ticket, ending))
+            call.ticket().is_none_or(|ticket| breaker.is_unmoved(now, ticket, ending))
         },
         kind: |ticket| {
             if ticket.is_probe() {
@@ -66,7 +66,7 @@ impl<'a, const BUCKETS: usize> Guard<'a, BUCKETS> {
         },
         release: CircuitBreaker::release,
         report: |call, (breaker, now), ending, sample| {
-            let Some(ticket) = call.ticket.take() else { return };
+            let Some(ticket) = call.ticket() else { return };
             if let Some(change) = breaker.report_ending(now, ticket, ending, sample) {
                 call.tell(now, Event::Breaker(change));
             }
@@ -91,13 +91,21 @@ impl<const BUCKETS: usize> Call<'_, BUCKETS> {
     pub(super) fn take_ticket(&mut self, now: Instant, timeout: Option<Duration>) -> Option<Step> {
         let Guard { breaker, table } = self.parts.breaker?;
         if INLINES && let Some(ticket) = breaker.ticket_if_healthy(now) {
-            self.ticket = Some(ticket);
+            self.state = State::InFlight { ticket: Some(ticket) };
             return None;
         }
         (table.admit)(self, (breaker, now), timeout)
     }
 
-    /// Tells the breaker how the attempt ended.
+    /// Of the attempt in flight.
+    const fn ticket(&self) -> Option<Ticket> {
+        match self.state {
+            State::InFlight { ticket } => ticket,
+            _ => None,
+        }
+    }
+
+    /// Tells the breaker how the attempt ended; the state must change after it.
     #[inline]
     pub(super) fn report_to_breaker(
         &mut self,
@@ -107,22 +115,20 @@ impl<const BUCKETS: usize> Call<'_, BUCKETS> {
     ) {
         let Some(Guard { breaker, table }) = self.parts.breaker else { return };
         let is_unmoved = if INLINES {
-            self.ticket.is_none_or(|ticket| breaker.is_unmoved(now, ticket, ending))
+            self.ticket().is_none_or(|ticket| breaker.is_unmoved(now, ticket, ending))
         } else {
             (table.is_unmoved)(self, (breaker, now), ending)
         };
-        if is_unmoved {
-            self.ticket = None;
-        } else {
+        if !is_unmoved {
             (table.report)(self, (breaker, now), ending, sample());
         }
     }
 
-    /// Gives the ticket back, if there is one, without a report.
+    /// Gives the ticket back, if there is one, without a report; the state must change after it.
     #[inline]
     pub(super) fn release_ticket(&mut self) {
         if let Some(Guard { breaker, table }) = self.parts.breaker
-            && let Some(ticket) = self.ticket.take()
+            && let Some(ticket) = self.ticket()
         {
             (table.release)(breaker, ticket);
         }
@@ -140,7 +146,7 @@ impl<const BUCKETS: usize> Call<'_, BUCKETS> {
 
     /// What the breaker made of the attempt.
     pub(super) fn kind(&self) -> AttemptKind {
-        match (self.parts.breaker, self.ticket) {
+        match (self.parts.breaker, self.ticket()) {
             (Some(guard), Some(ticket)) => (guard.table.kind)(ticket),
             _ => AttemptKind::Ordinary,
         }

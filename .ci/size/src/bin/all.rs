@@ -5,7 +5,7 @@
 
 use cortex_m_rt::entry;
 use holdoff::Outcome;
-use holdoff::http::{Signals, Statuses};
+use holdoff::http::{Signals, Statuses, rate_limit};
 use size::{BREAKER, BUDGET, LIMITER, drive, input};
 
 size::no_panic!();
@@ -22,6 +22,7 @@ fn main() -> ! {
 
 fn outcome() -> Outcome {
     let headers: &[(&str, &[u8])] = input(&[("retry-after", b"1")]);
-    let signals = Signals::from_headers(headers.iter().copied(), None);
+    let mut signals = Signals::from_headers(headers.iter().copied(), None);
+    signals.hint = signals.hint.or_longer(rate_limit(headers.iter().copied(), None));
     Statuses::HTTP.outcome(input(503), signals)
 }
