@@ -85,7 +85,9 @@ def stack(image: pathlib.Path) -> dict[str, int]:
     """What the image prints: names and numbers of bytes."""
     machine = ["-cpu", "cortex-m3", "-machine", "lm3s6965evb", "-nographic"]
     semihosting = ["-semihosting-config", "enable=on,target=native"]
-    out = run("qemu-system-arm", *machine, *semihosting, "-kernel", image, timeout=60)
+    # What the image prints comes out of QEMU as errors do.
+    command = ["qemu-system-arm", *machine, *semihosting, "-kernel", image]
+    out = run(*command, stderr=subprocess.STDOUT, timeout=60)
     return {name: int(number) for name, number in re.findall(r"^(\w+) (\d+)$", out, re.M)}
 
 
