@@ -262,7 +262,6 @@ impl<const BUCKETS: usize> CircuitBreaker<BUCKETS> {
         if taken > most { Ending::Failure } else { Ending::Success }
     }
 
-    #[inline(never)]
     fn report_outcome(
         &self,
         now: Instant,
@@ -270,17 +269,25 @@ impl<const BUCKETS: usize> CircuitBreaker<BUCKETS> {
         ending: Ending,
         sample: u64,
     ) -> Option<BreakerChange> {
-        let rule = self.terms.rule;
-        let is_all = !self.counts_over_time()
-            && self.word.update(|word| match word::noted(word, generation, rule, ending) {
-                Some(new) if new == word => Next::Keep(true),
-                Some(new) => Next::Store(new, true),
-                None => Next::Keep(false),
-            });
-        if is_all { None } else { self.report_change(now, generation, ending, sample) }
+        // One after the other, so that only one is on the stack.
+        if !self.counts_over_time() && self.is_noted(generation, ending) {
+            return None;
+        }
+        self.report_change(now, generation, ending, sample)
+    }
+
+    /// Counts one more outcome; false if there is more to the report than that.
+    #[inline(never)]
+    fn is_noted(&self, generation: u16, ending: Ending) -> bool {
+        self.word.update(|word| match word::noted(word, generation, self.terms.rule, ending) {
+            Some(new) if new == word => Next::Keep(true),
+            Some(new) => Next::Store(new, true),
+            None => Next::Keep(false),
+        })
     }
 
     #[cold]
+    #[inline(never)]
     fn report_change(
         &self,
         now: Instant,

@@ -163,8 +163,14 @@ impl<const BUCKETS: usize> Call<'_, BUCKETS> {
         if !matches!(self.state, State::InFlight { .. }) {
             return;
         }
-        self.tell_breaker(now, outcome, sample);
-        match outcome {
+        self.tell_breaker(now, &outcome, sample);
+        self.settle(now, &outcome);
+    }
+
+    /// Notes what the attempt came to, the breaker having been told.
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
+    fn settle(&mut self, now: Instant, outcome: &Outcome) {
+        match *outcome {
             Outcome::Ignored => {
                 self.stop(now, Stop::Permanent.into());
             }
@@ -329,7 +335,7 @@ impl<const BUCKETS: usize> Call<'_, BUCKETS> {
         self.deadline <= start
     }
 
-    fn tell_breaker(&mut self, now: Instant, outcome: Outcome, sample: impl FnOnce() -> u64) {
+    fn tell_breaker(&mut self, now: Instant, outcome: &Outcome, sample: impl FnOnce() -> u64) {
         let ending = match outcome {
             Outcome::Success => Ending::Success,
             Outcome::Failure(Failure { class: Class::Transient, .. }) => Ending::Failure,

@@ -33,16 +33,19 @@ pub struct GaveUp<E> {
 }
 
 impl<E> GaveUp<E> {
+    // Not on the stack while attempts are made.
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     const fn new<const BUCKETS: usize>(
         call: &Call<'_, BUCKETS>,
         now: Instant,
         stop: Stop,
         last: Option<E>,
+        timed_out: bool,
     ) -> Self {
         Self {
             last,
             stop,
-            timed_out: false,
+            timed_out,
             attempts: call.attempts(),
             elapsed: call.elapsed(now),
             retry_after: call.retry_after(),
@@ -181,7 +184,7 @@ pub async fn run_until<'a, const BUCKETS: usize, O, T, E, F: Future<Output = O>>
 ) -> Result<T, GaveUp<E>> {
     let mut cancelled = pin!(cancelled);
     let mut now = timer.now();
-    let mut call = begin(now);
+    let mut call = begun(begin, now);
     let (mut last, mut timed_out) = (None, false);
     let mut place = None;
     let stop = loop {
@@ -265,7 +268,7 @@ pub async fn run_until<'a, const BUCKETS: usize, O, T, E, F: Future<Output = O>>
         }
     };
     call.give_up(now, stop); // Unless it has stopped by itself.
-    Err(GaveUp { timed_out, ..GaveUp::new(&call, now, stop, last) })
+    Err(GaveUp::new(&call, now, stop, last, timed_out))
 }
 
 /// Runs a call to its end, blocking: the twin of [`run`].
@@ -326,10 +329,19 @@ pub fn run_blocking<'a, const BUCKETS: usize, O, T, E>(
                 now = clock.now();
             }
             // Only a call that was over before it began.
-            Step::Done => return Err(GaveUp::new(&call, now, Stop::Attempts, last)),
-            Step::Stop(stop) => return Err(GaveUp::new(&call, now, stop, last)),
+            Step::Done => return Err(GaveUp::new(&call, now, Stop::Attempts, last, false)),
+            Step::Stop(stop) => return Err(GaveUp::new(&call, now, stop, last, false)),
         }
     }
+}
+
+/// The call. It is made of several, each moved into the next: not on the stack of attempts.
+#[cfg_attr(not(target_pointer_width = "64"), inline(never))]
+fn begun<'a, const BUCKETS: usize>(
+    begin: impl FnOnce(Instant) -> Call<'a, BUCKETS>,
+    now: Instant,
+) -> Call<'a, BUCKETS> {
+    begin(now)
 }
 
 fn ends_at(now: Instant, attempt: Attempt) -> Instant {

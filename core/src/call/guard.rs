@@ -8,7 +8,7 @@ use super::limits::Toll;
 use super::parts::INLINES;
 use super::step::{Step, Stop};
 use super::{Call, State, Stopped};
-use crate::breaker::{CircuitBreaker, CircuitOpen, Ending, Ticket};
+use crate::breaker::{BreakerChange, CircuitBreaker, CircuitOpen, Ending, Ticket};
 use crate::time::Instant;
 
 /// A circuit breaker and what it does to a call.
@@ -68,7 +68,7 @@ impl<'a, const BUCKETS: usize> Guard<'a, BUCKETS> {
         report: |call, (breaker, now), ending, sample| {
             let Some(ticket) = call.ticket() else { return };
             if let Some(change) = breaker.report_ending(now, ticket, ending, sample) {
-                call.tell(now, Event::Breaker(change));
+                call.tell_change(now, change);
             }
         },
         would_admit: |breaker, now| breaker.peek(now).is_ok(),
@@ -150,6 +150,12 @@ impl<const BUCKETS: usize> Call<'_, BUCKETS> {
             (Some(guard), Some(ticket)) => (guard.table.kind)(ticket),
             _ => AttemptKind::Ordinary,
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn tell_change(&self, now: Instant, change: BreakerChange) {
+        self.tell(now, Event::Breaker(change));
     }
 
     #[cold]
