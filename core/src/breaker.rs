@@ -327,8 +327,9 @@ impl<const BUCKETS: usize> CircuitBreaker<BUCKETS> {
                 opens_until: |step| later(millis_up(now), self.terms.open_period(step, sample)),
             };
             let new = word::report(word, generation, ending, terms);
-            stored(new, new.and_then(|new| change(word, new)))
+            stored(new, new.map(|new| (word, new)))
         });
+        let change = change.and_then(|(old, new)| self::change(old, new));
         if let Some(BreakerChange::Opened { .. } | BreakerChange::Reopened { .. }) = change {
             // What was counted before the trip must not trip it again once it is closed.
             window::clear(&self.buckets);

@@ -267,7 +267,8 @@ impl<const BUCKETS: usize> Call<'_, BUCKETS> {
         }
     }
 
-    #[inline]
+    #[cfg_attr(target_pointer_width = "64", inline)]
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     fn start(&mut self, now: Instant) -> Step {
         if self.is_past_deadline(now) {
             return self.stop(now, Stop::Deadline.into());

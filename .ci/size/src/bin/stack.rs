@@ -16,8 +16,11 @@ use cortex_m::register::msp;
 use cortex_m_rt::entry;
 use cortex_m_semihosting::{debug, syscall1};
 use holdoff::drive::{self, NoQueue};
-use holdoff::{Call, Clock, Failure, Hint, Instant, Policy, Safety, Timer, classified};
-use size::{BREAKER, BUDGET, LIMITER, input, sample};
+use holdoff::{
+    BreakerConfig, BudgetConfig, Clock, Failure, Hint, Instant, Limiter, Policy, Quota, Rate,
+    Ratio, Safety, Timer, Upstream, classified, valid,
+};
+use size::{input, sample};
 
 #[entry]
 fn main() -> ! {
@@ -47,15 +50,14 @@ fn main() -> ! {
 
 async fn guarded_call(time: &Virtual, mut answers: Answers) {
     static POLICY: Policy = Policy::INTERACTIVE;
+    static UPLINK: Upstream = Upstream::new()
+        .with_limiter(Limiter::new(valid!(Quota::new(Rate::per_second(10), 20))))
+        .with_breaker(valid!(BreakerConfig::rate(20, Ratio::percent(50)).build()))
+        .with_budget(valid!(BudgetConfig::new(10, Ratio::percent(10)).build()));
     let answer = drive::run(
         time,
         &NoQueue,
-        |now| {
-            Call::new(&POLICY, Safety::Idempotent, now)
-                .with_breaker(&BREAKER)
-                .with_limiter(&LIMITER, 1)
-                .with_budget(&BUDGET)
-        },
+        |now| UPLINK.call(&POLICY, Safety::Idempotent, now),
         sample,
         classified,
         |_| {
