@@ -155,15 +155,16 @@ impl Queue for NoQueue {
 /// [`GaveUp`] with the reason and the last error.
 ///
 /// See [`run_blocking`] for an example; `holdoff-tokio` and `holdoff-embassy` bring the timers.
-pub async fn run<'a, const BUCKETS: usize, O, T, E, F: Future<Output = O>>(
+pub fn run<'a, const BUCKETS: usize, O, T, E, F: Future<Output = O>>(
     timer: &impl Timer,
     queue: &impl Queue,
     begin: impl FnOnce(Instant) -> Call<'a, BUCKETS>,
     random: impl FnMut() -> u64,
     classify: impl FnMut(O) -> Result<T, (Failure, E)>,
     operation: impl FnMut(Attempt) -> F,
-) -> Result<T, GaveUp<E>> {
-    run_until(pending(), timer, queue, begin, random, classify, operation).await
+) -> impl Future<Output = Result<T, GaveUp<E>>> {
+    // Not a future around a future: what it gives would be on the stack twice.
+    run_until(pending(), timer, queue, begin, random, classify, operation)
 }
 
 /// [`run`], until `cancelled` completes: then the call stops with [`Stop::Cancelled`] in the same
@@ -226,20 +227,15 @@ pub async fn run_until<'a, const BUCKETS: usize, O, T, E, F: Future<Output = O>>
                     unless(cancelled.as_mut(), work).await
                 };
                 now = timer.now();
-                match returned.map(|returned| returned.map(&mut classify)) {
-                    Some(Some(Ok(value))) => {
-                        call.record(now, Outcome::Success, &mut random);
-                        return Ok(value);
-                    }
-                    Some(Some(Err((failure, error)))) => {
-                        call.record(now, Outcome::Failure(failure), &mut random);
-                        (last, timed_out) = (Some(error), false);
-                        Some(())
-                    }
-                    Some(None) => {
-                        call.record_timeout(now, &mut random);
-                        timed_out = true;
-                        Some(())
+                match returned {
+                    Some(returned) => {
+                        timed_out = returned.is_none();
+                        let (outcome, value) = judged(returned, &mut classify, &mut last);
+                        call.record(now, outcome, &mut random);
+                        match value {
+                            Some(value) => return Ok(value),
+                            None => Some(()),
+                        }
                     }
                     None => None,
                 }
@@ -342,6 +338,24 @@ fn begun<'a, const BUCKETS: usize>(
     now: Instant,
 ) -> Call<'a, BUCKETS> {
     begin(now)
+}
+
+/// What an attempt came to that returned, or else reached its timeout; its value, if it has one, and
+/// its error in `last`. None of this is on the stack while the outcome is recorded.
+#[cfg_attr(not(target_pointer_width = "64"), inline(never))]
+fn judged<O, T, E>(
+    returned: Option<O>,
+    classify: impl FnOnce(O) -> Result<T, (Failure, E)>,
+    last: &mut Option<E>,
+) -> (Outcome, Option<T>) {
+    match returned.map(classify) {
+        Some(Ok(value)) => (Outcome::Success, Some(value)),
+        Some(Err((failure, error))) => {
+            *last = Some(error);
+            (Outcome::Failure(failure), None)
+        }
+        None => (Outcome::Failure(Failure::transient()), None),
+    }
 }
 
 fn ends_at(now: Instant, attempt: Attempt) -> Instant {
