@@ -52,8 +52,8 @@ async fn guarded_call(time: &Virtual, mut answers: Answers) {
     static POLICY: Policy = Policy::INTERACTIVE;
     static UPLINK: Upstream = Upstream::new()
         .with_limiter(Limiter::new(valid!(Quota::new(Rate::per_second(10), 20))))
-        .with_breaker(valid!(BreakerConfig::rate(20, Ratio::percent(50)).build()))
-        .with_budget(valid!(BudgetConfig::new(10, Ratio::percent(10)).build()));
+        .with_breaker(valid!(BreakerConfig::consecutive(2).build()))
+        .with_budget(valid!(BudgetConfig::new(5, Ratio::percent(10)).build()));
     let answer = drive::run(
         time,
         &NoQueue,
