@@ -4,7 +4,7 @@
 Builds the images of `.ci/size`, each of which holds one piece and would not link if a panic could
 be reached in it; fails where a piece is larger than it was allowed to become, or links what no
 piece may; with `--strict` also where one is over its target. With `--check README.md` it also fails
-if that file shows another table.
+if that file shows another table; that is by Debian's compiler, as other compilers give other sizes.
 """
 
 import argparse
@@ -25,19 +25,19 @@ PIECES = [
     ("breaker", "+ breaker", 8_200, None),
     ("limiter", "+ limiter", 9_800, None),
     ("budget", "+ budget", 10_000, None),
-    ("headers", "+ HTTP statuses, `Retry-After` without dates", 12_100, None),
-    ("all", "+ rate-limit headers without dates", 16_300, 6_144),
-    ("dates", "+ dates: everything", 19_800, None),
+    ("headers", "+ HTTP statuses, `Retry-After` without dates", 11_800, None),
+    ("all", "+ rate-limit headers without dates", 14_500, 6_144),
+    ("dates", "+ dates: everything", 17_900, None),
 ]  # fmt: skip
 # Beyond the stack that its operation needs: may, and should.
-STACK = 900, 512
+STACK = 800, 512
 
 # No image may link any of these.
 FORBIDDEN = {
     "software floating point": r"__aeabi_c?[fd](?!iv)\w*|__aeabi_u?[il]2[fd]|__\w*[sd]f\d?",
     "formatting": r".*core::fmt.*",
     "128-bit division": r"__u?(div|mod|divmod)ti\d",
-    "panics": r".*panic(k|_|s|ic).*",
+    "panics": r".*panic.*",
 }
 DIVISION = "__aeabi_uldivmod", "__aeabi_ldivmod"
 
@@ -46,12 +46,12 @@ def run(*command: str, **options) -> str:
     return subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE, **options).stdout
 
 
-def built() -> tuple[pathlib.Path, str]:
+def built(wants_debian: bool) -> tuple[pathlib.Path, str]:
     """Where the images are, and what compiled them."""
     build = ["build", "--quiet", "--release", "--locked", "--target", TARGET]
     environment = dict(os.environ, CARGO_TARGET_DIR=str(target_dir()))
     rustc = "rustc"
-    if has_target():
+    if has_target() and not wants_debian:
         cargo = "cargo"
     else:
         # Debian's compiler comes with the source of its library.
@@ -92,9 +92,9 @@ def stack(image: pathlib.Path) -> dict[str, int]:
     return {name: int(number) for name, number in re.findall(r"^(\w+) (\d+)$", out, re.M)}
 
 
-def measured() -> tuple[str, list[str], list[str]]:
+def measured(wants_debian: bool) -> tuple[str, list[str], list[str]]:
     """The table, what is wrong, and which targets are missed."""
-    images, compiler = built()
+    images, compiler = built(wants_debian)
     errors, missed = [], []
 
     def judge(what: str, number: int, most: int, target: int | None) -> None:
@@ -135,7 +135,7 @@ if __name__ == "__main__":
     parser.add_argument("--strict", action="store_true", help="fail on missed targets, too")
     arguments = parser.parse_args()
     check = arguments.check
-    table, errors, missed = measured()
+    table, errors, missed = measured(wants_debian=check is not None)
     print(table)
     if check and table not in check.read_text():
         errors.append(f"{check} shows another table")
