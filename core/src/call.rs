@@ -149,6 +149,7 @@ impl<const BUCKETS: usize> Call<'_, BUCKETS> {
             }
             State::Ready { not_before: until, source } => Step::Backoff { until, source },
             State::Stopped { stop, .. } => Step::Stop(stop),
+            // Decided before it comes here.
             State::Failed { at, .. } => Step::Backoff { until: at, source: DelaySource::Schedule },
         }
     }
