@@ -10,6 +10,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 # A module may import modules of lower rank only.
 RANKS = {
+    "wide": -1,
     "config": 0, "ratio": 0, "sync": 0, "time": 0,
     "backoff": 1, "outcome": 1, "ticks": 1,
     "breaker": 2, "budget": 2, "http": 2, "limiter": 2, "reconnect": 2,

@@ -74,6 +74,8 @@ FROM_WHEN = "now.as_nanos().max(self.pause.load() & TIME_MAX)"
 
 GENERATION = "if fields.generation != generation"
 
+TOKENS_BACK = "call.toll().into_iter().for_each(Toll::refund);"
+
 CHANGE_OVER = "self.pause.update(|pause| Next::Store(pause & !CHANGING, ()))"
 CHANGE_OVER_BY_STORE = """let pause = self.pause.update(Next::Keep);
 self.pause.update(|_| Next::Store(pause & !CHANGING, ()))"""
@@ -115,7 +117,7 @@ MUTANTS = {
     "pause-overwritten": Mutant("limiter.rs", {CHANGE_OVER: CHANGE_OVER_BY_STORE}),
     "pause-forgets-the-change": Mutant("limiter.rs", {LONGER: LONGER_ALONE}),
     # The circuit breaker.
-    "empty-drop": Mutant("breaker/permit.rs", {"if self.role == Role::Probe {": "if false {"}),
+    "empty-drop": Mutant("breaker.rs", {"if ticket.role == Role::Probe {": "if false {"}),
     "no-lease": Mutant("breaker/word.rs", {"if lease > now =>": "if lease > 0 =>"}),
     "no-generation": Mutant(
         "breaker/word.rs",
@@ -129,7 +131,7 @@ MUTANTS = {
         "ticks.rs", {UPDATE_TICKS: f"let mut once = None; {UPDATE_TICKS}", COUNTER: COUNTER_ONCE}
     ),
     # Calls.
-    "no-refund-at-admit": Mutant("call.rs", {"self.toll().refund();": "let _ = self.toll();"}),
+    "no-refund-at-admit": Mutant("call/guard.rs", {TOKENS_BACK: "let _ = Toll::refund;"}),
     "charge-kept": Mutant(
         "call.rs", {"if !core::mem::take(&mut self.is_charged) {": "if !self.is_charged {"}
     ),

@@ -1,13 +1,16 @@
 //! How long to wait before a retry: a pure function of (retry number, previous delay, sample).
 
 mod growth;
+mod shape;
 
 use core::time::Duration;
 
 use self::growth::grow;
+use self::shape::Shape;
 use crate::config::ConfigError;
-use crate::ratio::{Ratio, low_half};
-use crate::time::saturating_nanos;
+use crate::ratio::Ratio;
+use crate::time::{duration, saturating_nanos};
+use crate::wide::high_half;
 
 /// How a delay is spread so that clients who failed together do not return together.
 ///
@@ -144,7 +147,8 @@ impl BackoffConfig {
             Jitter::Additive(ratio) | Jitter::Proportional(ratio) => ratio.leaving_room_in(max),
             _ => max,
         };
-        Ok(Backoff { base, cap, factor: self.factor, jitter: self.jitter, max, min })
+        let Self { factor, jitter, .. } = self;
+        Ok(Backoff { base, cap, factor, jitter, max, min, shape: Shape::of(factor, jitter) })
     }
 }
 
@@ -178,6 +182,7 @@ pub struct Backoff {
     jitter: Jitter,
     max: u64,
     min: u64,
+    shape: Shape,
 }
 
 impl Backoff {
@@ -188,13 +193,13 @@ impl Backoff {
     #[must_use]
     pub const fn delay(&self, retry: u32, previous: Duration, sample: u64) -> Duration {
         let (shortest, longest) = self.range(retry, saturating_nanos(previous));
-        Duration::from_nanos(draw(shortest, longest, sample))
+        duration(draw(shortest, longest, sample))
     }
 
     /// The envelope before the first retry.
     #[must_use]
     pub const fn base(&self) -> Duration {
-        Duration::from_nanos(self.base)
+        duration(self.base)
     }
 
     /// What the envelope is multiplied by from one retry to the next.
@@ -212,26 +217,26 @@ impl Backoff {
     /// The longest delay, jitter included; `u64::MAX` nanoseconds if there is none.
     #[must_use]
     pub const fn max_delay(&self) -> Duration {
-        Duration::from_nanos(self.max)
+        duration(self.max)
     }
 
     /// The shortest delay, jitter included.
     #[must_use]
     pub const fn min_delay(&self) -> Duration {
-        Duration::from_nanos(self.min)
+        duration(self.min)
     }
 
     /// The shortest and the longest delay before retry number `retry`, both reachable.
     #[must_use]
     pub const fn bounds(&self, retry: u32, previous: Duration) -> (Duration, Duration) {
         let (shortest, longest) = self.range(retry, saturating_nanos(previous));
-        (Duration::from_nanos(shortest), Duration::from_nanos(longest))
+        (duration(shortest), duration(longest))
     }
 
     /// The envelope before jitter: `min(base · factor^(retry−1), cap)`.
     #[must_use]
     pub const fn envelope(&self, retry: u32) -> Duration {
-        Duration::from_nanos(self.envelope_nanos(retry))
+        duration(self.envelope_nanos(retry))
     }
 
     /// The schedule as an endless iterator, drawing one sample a delay.
@@ -257,20 +262,26 @@ impl Backoff {
             }
             jitter => {
                 let w = self.envelope_nanos(retry);
+                let j = match jitter {
+                    Jitter::Additive(ratio)
+                    | Jitter::Proportional(ratio)
+                    | Jitter::Shortening(ratio) => ratio.of(w),
+                    Jitter::Equal => w / 2,
+                    Jitter::Full => w,
+                    Jitter::None | Jitter::Decorrelated => 0,
+                };
+                // w + j <= max, because w <= cap.
                 match jitter {
-                    // w + j·w <= max, because w <= cap.
-                    Jitter::Additive(ratio) => (w, w.saturating_add(ratio.of(w))),
-                    Jitter::Equal => (w.div_ceil(2), w),
-                    Jitter::Full => (0, w),
-                    Jitter::Proportional(ratio) => {
-                        let j = ratio.of(w);
-                        (w.saturating_sub(j), w.saturating_add(j))
-                    }
-                    Jitter::Shortening(ratio) => (w.saturating_sub(ratio.of(w)), w),
-                    Jitter::None | Jitter::Decorrelated => (w, w),
+                    Jitter::Additive(_) => (w, w.saturating_add(j)),
+                    Jitter::Proportional(_) => (w.saturating_sub(j), w.saturating_add(j)),
+                    _ => (w.saturating_sub(j), w),
                 }
             }
         };
+        self.lifted(low, high)
+    }
+
+    const fn lifted(&self, low: u64, high: u64) -> (u64, u64) {
         if low >= self.min {
             return (low, high); // At most `max` by the cap.
         }
@@ -316,7 +327,7 @@ impl<R: FnMut() -> u64> Iterator for Delays<R> {
 pub(crate) const fn draw(low: u64, high: u64, sample: u64) -> u64 {
     match high.saturating_sub(low).checked_add(1) {
         // sample < 2^64, so the product's high half is below the count.
-        Some(count) => low + low_half((count as u128 * sample as u128) >> 64),
+        Some(count) => low + high_half(count, sample),
         None => sample, // Anything goes.
     }
 }

@@ -15,11 +15,14 @@ pub use self::config::BreakerConfig;
 use self::config::Terms;
 pub use self::permit::Permit;
 use self::permit::Role;
+pub(crate) use self::permit::Ticket;
 pub use self::state::{BreakerChange, BreakerState, CircuitOpen};
+pub(crate) use self::word::Ending;
 pub use self::word::Mode;
-use self::word::{Admission, Ending, Fields, Phase, Rule};
+use self::word::{Admission, Fields, Phase, Rule};
 use crate::sync::{Next, Word};
 use crate::time::{Instant, saturating_nanos};
+use crate::wide::{divided, divided_up};
 
 /// A circuit breaker, usable through `&self` from any thread, task or interrupt.
 ///
@@ -94,35 +97,39 @@ impl<const BUCKETS: usize> CircuitBreaker<BUCKETS> {
     /// [`CircuitOpen`] with the time to come back; nothing is taken.
     #[inline]
     pub fn try_acquire(&self, now: Instant) -> Result<Permit<'_, BUCKETS>, CircuitOpen> {
-        self.try_acquire_for(now, || 0)
+        let ticket = match self.ticket_if_healthy(now) {
+            Some(ticket) => ticket,
+            None => self.admit(now, 0)?,
+        };
+        Ok(Permit::new(self, ticket))
     }
 
     /// The same, a probe's lease beginning only when the time (ms) is over that its attempt may
-    /// take: the longest open period if that has no limit.
-    #[inline]
-    pub(crate) fn try_acquire_within(
+    /// take: the longest open period if that has no limit. Who takes the ticket must report or
+    /// [release](Self::release) it.
+    pub(crate) fn admit_within(
         &self,
         now: Instant,
-        timeout: impl FnOnce() -> Option<Duration>,
-    ) -> Result<Permit<'_, BUCKETS>, CircuitOpen> {
-        self.try_acquire_for(now, || match timeout() {
-            Some(timeout) => saturating_nanos(timeout).div_ceil(NANOS),
+        timeout: Option<Duration>,
+    ) -> Result<Ticket, CircuitOpen> {
+        let patience = match timeout {
+            Some(timeout) => divided_up::<NANOS>(saturating_nanos(timeout)),
             None => self.terms.max_open_period(),
-        })
+        };
+        self.admit(now, patience)
     }
 
+    /// Whether it is closed and decides for itself.
     #[inline]
-    fn try_acquire_for(
-        &self,
-        now: Instant,
-        patience: impl FnOnce() -> u64,
-    ) -> Result<Permit<'_, BUCKETS>, CircuitOpen> {
-        let word = self.word.load();
-        let (generation, role) = match word::healthy(word) {
-            Some(generation) => (generation, Role::Call),
-            None => self.admit(word, now, patience)?,
-        };
-        Ok(Permit::new(self, now, generation, role))
+    pub(crate) fn is_healthy(&self) -> bool {
+        word::healthy(self.word.load()).is_some()
+    }
+
+    /// What admits a call to a breaker that is closed and decides for itself.
+    #[inline]
+    pub(crate) fn ticket_if_healthy(&self, now: Instant) -> Option<Ticket> {
+        let generation = word::healthy(self.word.load())?;
+        Some(Ticket { admitted_at: now, generation, role: Role::Call })
     }
 
     /// Whether [`try_acquire`](Self::try_acquire) would be refused; takes nothing.
@@ -190,53 +197,71 @@ impl<const BUCKETS: usize> CircuitBreaker<BUCKETS> {
         window::clear(&self.buckets);
     }
 
-    /// Admits a call to a breaker that is not healthy.
-    #[inline]
-    fn admit(
-        &self,
-        word: u64,
-        now: Instant,
-        patience: impl FnOnce() -> u64,
-    ) -> Result<(u16, Role), CircuitOpen> {
-        match word::open_end(word).map(instant) {
+    /// Admits a call, most likely to a breaker that is not healthy.
+    fn admit(&self, now: Instant, patience: u64) -> Result<Ticket, CircuitOpen> {
+        match word::open_end(self.word.load()).map(instant) {
             Some(until) if now < until => {
                 Err(CircuitOpen { retry_at: Some(until), is_probing: false })
             }
-            _ => self.admit_unhealthy(now, patience()),
+            _ => self.admit_unhealthy(now, patience),
         }
     }
 
     #[cold]
-    fn admit_unhealthy(&self, now: Instant, patience: u64) -> Result<(u16, Role), CircuitOpen> {
+    fn admit_unhealthy(&self, now: Instant, patience: u64) -> Result<Ticket, CircuitOpen> {
         let lease_end = later(millis_up(now), u64::from(self.terms.lease).saturating_add(patience));
         let (admission, word) = self.word.update(|word| {
             let (new, admission) = word::admit(word, millis_down(now), lease_end);
             stored(new, (admission, word))
         });
-        match (admission, word::mode(word)) {
-            (Admission::Call { generation }, _) => Ok((generation, Role::Call)),
-            (Admission::Probe { generation }, _) => Ok((generation, Role::Probe)),
-            (Admission::Refused { .. }, Mode::Shadow) => Ok((0, Role::Shadow)),
-            (Admission::Refused { retry_at }, _) => Err(refused(word, retry_at)),
+        let (generation, role) = match (admission, word::mode(word)) {
+            (Admission::Call { generation }, _) => (generation, Role::Call),
+            (Admission::Probe { generation }, _) => (generation, Role::Probe),
+            (Admission::Refused { .. }, Mode::Shadow) => (0, Role::Shadow),
+            (Admission::Refused { retry_at }, _) => return Err(refused(word, retry_at)),
+        };
+        Ok(Ticket { admitted_at: now, generation, role })
+    }
+
+    /// Gives a ticket back without a report: the place of a probe is free at once.
+    #[inline]
+    pub(crate) fn release(&self, ticket: Ticket) {
+        if ticket.role == Role::Probe {
+            self.report_outcome(ticket.admitted_at, ticket.generation, Ending::Neutral, 0);
         }
     }
 
+    /// Whether a report changes nothing and needs no sample.
     #[inline]
-    fn report(
+    pub(crate) fn is_unmoved(&self, now: Instant, ticket: Ticket, ending: Ending) -> bool {
+        ticket.role == Role::Shadow
+            || !self.counts_over_time()
+                && self.judged(now, ticket, ending) == Ending::Success
+                && word::is_at_rest(self.word.load(), ticket.generation)
+    }
+
+    /// Reports how a call ended.
+    pub(crate) fn report_ending(
         &self,
         now: Instant,
-        generation: u16,
+        ticket: Ticket,
         ending: Ending,
-        sample: impl FnOnce() -> u64,
+        sample: u64,
     ) -> Option<BreakerChange> {
-        let is_success = ending == Ending::Success && !self.counts_over_time();
-        if is_success && word::is_at_rest(self.word.load(), generation) {
-            return None;
-        }
-        self.report_outcome(now, generation, ending, sample())
+        self.report_outcome(now, ticket.generation, self.judged(now, ticket, ending), sample)
     }
 
-    #[inline(never)]
+    /// A success that took too long is a failure.
+    #[inline]
+    fn judged(&self, now: Instant, ticket: Ticket, ending: Ending) -> Ending {
+        if ending != Ending::Success || self.terms.slow == u32::MAX {
+            return ending;
+        }
+        let taken = now.as_nanos().saturating_sub(ticket.admitted_at.as_nanos());
+        let most = u64::from(self.terms.slow) * u64::from(NANOS); // OK: below 2^52.
+        if taken > most { Ending::Failure } else { Ending::Success }
+    }
+
     fn report_outcome(
         &self,
         now: Instant,
@@ -244,17 +269,25 @@ impl<const BUCKETS: usize> CircuitBreaker<BUCKETS> {
         ending: Ending,
         sample: u64,
     ) -> Option<BreakerChange> {
-        let rule = self.terms.rule;
-        let is_all = !self.counts_over_time()
-            && self.word.update(|word| match word::noted(word, generation, rule, ending) {
-                Some(new) if new == word => Next::Keep(true),
-                Some(new) => Next::Store(new, true),
-                None => Next::Keep(false),
-            });
-        if is_all { None } else { self.report_change(now, generation, ending, sample) }
+        // One after the other, so that only one is on the stack.
+        if !self.counts_over_time() && self.is_noted(generation, ending) {
+            return None;
+        }
+        self.report_change(now, generation, ending, sample)
+    }
+
+    /// Counts one more outcome; false if there is more to the report than that.
+    #[inline(never)]
+    fn is_noted(&self, generation: u16, ending: Ending) -> bool {
+        self.word.update(|word| match word::noted(word, generation, self.terms.rule, ending) {
+            Some(new) if new == word => Next::Keep(true),
+            Some(new) => Next::Store(new, true),
+            None => Next::Keep(false),
+        })
     }
 
     #[cold]
+    #[inline(never)]
     fn report_change(
         &self,
         now: Instant,
@@ -285,6 +318,7 @@ impl<const BUCKETS: usize> CircuitBreaker<BUCKETS> {
         let change = self.word.update(|word| {
             let terms = word::Terms {
                 rule: self.terms.rule,
+                trips,
                 probes: self.terms.probes,
                 is_stable: || {
                     let stable_at = later(self.recovered_at.load(), self.terms.stable_period());
@@ -292,13 +326,10 @@ impl<const BUCKETS: usize> CircuitBreaker<BUCKETS> {
                 },
                 opens_until: |step| later(millis_up(now), self.terms.open_period(step, sample)),
             };
-            let new = if trips {
-                word::trip(word, generation, terms)
-            } else {
-                word::report(word, generation, ending, terms)
-            };
-            stored(new, new.and_then(|new| change(word, new)))
+            let new = word::report(word, generation, ending, terms);
+            stored(new, new.map(|new| (word, new)))
         });
+        let change = change.and_then(|(old, new)| self::change(old, new));
         if let Some(BreakerChange::Opened { .. } | BreakerChange::Reopened { .. }) = change {
             // What was counted before the trip must not trip it again once it is closed.
             window::clear(&self.buckets);
@@ -365,19 +396,19 @@ fn later(time: u64, length: u64) -> u64 {
     time.saturating_add(length).min(word::TIME_MAX)
 }
 
-const NANOS: u64 = 1_000_000;
+const NANOS: u32 = 1_000_000;
 
 /// Rounded down; stands still just before the latest time that a word can hold.
 const fn millis_down(instant: Instant) -> u64 {
-    let millis = instant.as_nanos() / NANOS;
+    let millis = divided::<NANOS>(instant.as_nanos()).0;
     if millis < word::TIME_MAX { millis } else { word::TIME_MAX - 1 }
 }
 
 const fn millis_up(instant: Instant) -> u64 {
-    instant.as_nanos().div_ceil(NANOS)
+    divided_up::<NANOS>(instant.as_nanos())
 }
 
 /// What ends at the latest time that a word can hold never ends.
 const fn instant(millis: u64) -> Instant {
-    if millis < word::TIME_MAX { Instant::from_nanos(millis * NANOS) } else { Instant::MAX }
+    if millis < word::TIME_MAX { Instant::from_nanos(millis * NANOS as u64) } else { Instant::MAX }
 }

@@ -12,6 +12,7 @@ use crate::config::ConfigError;
 use crate::ratio::Ratio;
 use crate::sync::{Next, Word};
 use crate::time::Instant;
+use crate::wide::divided;
 
 /// What a retry costs, in millionths: the unit of the level.
 const RETRY: u64 = 1_000_000;
@@ -206,7 +207,8 @@ impl RetryBudget {
         u32::try_from(retries).unwrap_or(u32::MAX)
     }
 
-    #[inline]
+    #[cfg_attr(target_pointer_width = "64", inline)]
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     fn add(&self, share: u64) {
         let full = self.terms.full();
         self.word.update(|word| {
@@ -225,7 +227,7 @@ impl RetryBudget {
             return word;
         }
         // One more than it is, so that 0 is free to say "not yet".
-        let second = ((now.as_nanos() / 1_000_000_000 + 1) & SECOND_MASK).max(1);
+        let second = ((divided::<1_000_000_000>(now.as_nanos()).0 + 1) & SECOND_MASK).max(1);
         let last = word >> SECOND_SHIFT;
         let elapsed = second.wrapping_sub(last) & SECOND_MASK;
         if last == 0 {

@@ -15,7 +15,9 @@
 mod build;
 mod decision;
 mod event;
+mod guard;
 mod limits;
+mod parts;
 mod step;
 
 use core::time::Duration;
@@ -23,13 +25,14 @@ use core::time::Duration;
 pub use self::event::{AttemptKind, Event, Observation, Observer};
 use self::limits::Toll;
 pub use self::limits::{Limit, Limits};
+pub(crate) use self::parts::Parts;
+use self::parts::Purse;
 pub use self::step::{Attempt, DelaySource, Step, Stop};
-use crate::breaker::{CircuitBreaker, CircuitOpen, Permit};
-use crate::budget::RetryBudget;
-use crate::limiter::{Limiter, Refusal};
-use crate::outcome::{Class, Failure, Hint, Outcome, Safety, Sent};
+use crate::breaker::{Ending, Ticket};
+use crate::limiter::Refusal;
+use crate::outcome::{Class, Failure, Outcome, Safety};
 use crate::policy::Policy;
-use crate::time::Instant;
+use crate::time::{Instant, duration, saturating_nanos};
 
 /// One logical call in flight: decides everything, does nothing.
 ///
@@ -78,8 +81,6 @@ pub struct Call<'a, const BUCKETS: usize = 0> {
     /// The last delay of the own schedule (ns).
     previous: u64,
     state: State,
-    /// Of the attempt in flight.
-    permit: Option<Permit<'a, BUCKETS>>,
     /// Whether a retry is taken out of the budget and not yet sent.
     is_charged: bool,
 }
@@ -87,23 +88,15 @@ pub struct Call<'a, const BUCKETS: usize = 0> {
 impl<const BUCKETS: usize> Drop for Call<'_, BUCKETS> {
     fn drop(&mut self) {
         self.give_charge_back();
+        self.release_ticket();
     }
-}
-
-/// What a call shares with others.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Parts<'a, const BUCKETS: usize> {
-    pub(crate) breaker: Option<&'a CircuitBreaker<BUCKETS>>,
-    pub(crate) budget: Option<&'a RetryBudget>,
-    pub(crate) limiter: Option<&'a Limiter>,
-    pub(crate) observer: Option<&'a dyn Observer>,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum State {
     Done,
-    Failed { hint: Hint, class: Class, sent: Sent, at: Instant },
-    InFlight,
+    Failed { failure: Failure, at: Instant },
+    InFlight { ticket: Option<Ticket> },
     Ready { not_before: Instant, source: DelaySource },
     Stopped { stop: Stop, retry_after: Option<Duration> },
 }
@@ -118,13 +111,6 @@ struct Stopped {
 impl Stopped {
     const fn until(stop: Stop, retry_after: Option<Duration>) -> Self {
         Self { stop, retry_after }
-    }
-
-    fn circuit_open(now: Instant, open: CircuitOpen) -> Self {
-        let CircuitOpen { retry_at, is_probing } = open;
-        let known = retry_at.filter(|_| !is_probing);
-        let wait = known.map(|at| at.saturating_duration_since(now));
-        Self::until(Stop::CircuitOpen { retry_at: retry_at.unwrap_or(Instant::MAX) }, wait)
     }
 }
 
@@ -145,24 +131,26 @@ impl<const BUCKETS: usize> Call<'_, BUCKETS> {
         match self.state {
             // What every call begins with.
             State::Ready { not_before, .. } if not_before <= now => self.start(now),
-            state => self.poll_state(state, now, sample),
+            State::Failed { failure, at } => self.decide(at, &failure, now, sample),
+            _ => self.named(now),
         }
     }
 
+    /// What to do, which is not to be decided now.
     #[cold]
-    fn poll_state(&mut self, state: State, now: Instant, sample: impl FnOnce() -> u64) -> Step {
-        match state {
+    fn named(&mut self, now: Instant) -> Step {
+        match self.state {
             State::Done => Step::Done,
-            State::Failed { hint, class, sent, at } => {
-                // Not before the failure, should the clock have stepped back.
-                self.decide(now.max(at), Failure { class, hint, sent }, sample)
+            State::InFlight { .. } => {
+                Step::Attempt(Attempt { number: self.attempts, timeout: self.timeout(now) })
             }
-            State::InFlight => Step::Attempt(self.attempt(now)),
             State::Ready { .. } if self.is_past_deadline(now) => {
                 self.stop(now, Stop::Deadline.into())
             }
             State::Ready { not_before: until, source } => Step::Backoff { until, source },
             State::Stopped { stop, .. } => Step::Stop(stop),
+            // Decided before it comes here.
+            State::Failed { at, .. } => Step::Backoff { until: at, source: DelaySource::Schedule },
         }
     }
 
@@ -173,11 +161,17 @@ impl<const BUCKETS: usize> Call<'_, BUCKETS> {
     /// spread the open period of a breaker that trips.
     #[inline]
     pub fn record(&mut self, now: Instant, outcome: Outcome, sample: impl FnOnce() -> u64) {
-        if !matches!(self.state, State::InFlight) {
+        if !matches!(self.state, State::InFlight { .. }) {
             return;
         }
-        self.tell_breaker(now, outcome, sample);
-        match outcome {
+        self.tell_breaker(now, &outcome, sample);
+        self.settle(now, &outcome);
+    }
+
+    /// Notes what the attempt came to, the breaker having been told.
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
+    fn settle(&mut self, now: Instant, outcome: &Outcome) {
+        match *outcome {
             Outcome::Ignored => {
                 self.stop(now, Stop::Permanent.into());
             }
@@ -186,9 +180,10 @@ impl<const BUCKETS: usize> Call<'_, BUCKETS> {
                 self.tell(now, Event::Success);
             }
             Outcome::Failure(failure) => {
-                self.pause_others(now, failure);
-                let Failure { class, hint, sent } = failure;
-                self.state = State::Failed { hint, class, sent, at: now };
+                if let Some(toll) = self.toll() {
+                    toll.pause(now, &failure, self.policy.max_hint());
+                }
+                self.state = State::Failed { failure, at: now };
             }
         }
     }
@@ -204,7 +199,9 @@ impl<const BUCKETS: usize> Call<'_, BUCKETS> {
     pub fn throttled(&mut self, now: Instant, until: Instant) -> Step {
         match self.state {
             State::Done => Step::Done,
-            State::InFlight => Step::Attempt(self.attempt(now)),
+            State::InFlight { .. } => {
+                Step::Attempt(Attempt { number: self.attempts, timeout: self.timeout(now) })
+            }
             State::Stopped { stop, .. } => Step::Stop(stop),
             State::Failed { .. } | State::Ready { .. } => {
                 self.refused(now, Refusal::NotYet { until })
@@ -218,7 +215,7 @@ impl<const BUCKETS: usize> Call<'_, BUCKETS> {
     /// An attempt in flight is dropped without counting as anything; the tokens it took are spent.
     pub fn give_up(&mut self, now: Instant, stop: Stop) {
         if !matches!(self.state, State::Done | State::Stopped { .. }) {
-            self.permit = None;
+            self.release_ticket();
             self.stop(now, stop.into());
         }
     }
@@ -263,58 +260,51 @@ impl<const BUCKETS: usize> Call<'_, BUCKETS> {
         match self.state {
             State::Ready { not_before, .. } if not_before <= now => {
                 // What is free, too late or refused anyhow does not stand in line to hear it.
-                self.toll().is_worth_a_wait()
+                self.toll().is_some_and(Toll::is_worth_a_wait)
                     && !self.is_past_deadline(now)
-                    && self.parts.breaker.is_none_or(|breaker| breaker.peek(now).is_ok())
+                    && self.breaker_would_admit(now)
             }
             _ => false,
         }
     }
 
-    #[inline]
+    #[cfg_attr(target_pointer_width = "64", inline)]
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     fn start(&mut self, now: Instant) -> Step {
         if self.is_past_deadline(now) {
             return self.stop(now, Stop::Deadline.into());
         }
-        // Fail fast, and without waiting in a line first; takes nothing.
-        if let Some(Err(open)) = self.parts.breaker.map(|breaker| breaker.peek(now)) {
-            return self.stop(now, Stopped::circuit_open(now, open));
+        if let Some(stopped) = self.stopped_by_breaker(now) {
+            return stopped;
         }
-        if let Err(refusal) = self.toll().take(now) {
+        if let Some(Err(refusal)) = self.toll().map(|toll| toll.take(now)) {
             return self.refused(now, refusal);
         }
         // Only now, so that no probe waits at the limiter.
-        let timeout = || self.attempt(now).timeout;
-        match self.parts.breaker.map(|breaker| breaker.try_acquire_within(now, timeout)) {
-            None => {}
-            Some(Ok(permit)) => self.permit = Some(permit),
-            Some(Err(open)) => {
-                self.toll().refund();
-                return self.stop(now, Stopped::circuit_open(now, open));
-            }
+        let timeout = self.timeout(now);
+        self.state = State::InFlight { ticket: None };
+        if let Some(stopped) = self.take_ticket(now, timeout) {
+            return stopped;
         }
         if !core::mem::take(&mut self.is_charged) {
-            self.parts.budget.into_iter().for_each(RetryBudget::deposit);
+            self.parts.budget.into_iter().for_each(Purse::deposit);
         }
-        self.state = State::InFlight;
         self.attempts += 1; // OK: at most `max_attempts`, a u32.
-        let kind = match &self.permit {
-            Some(permit) if permit.is_probe() => AttemptKind::Probe,
-            Some(permit) if permit.would_be_refused() => AttemptKind::Shadow,
-            _ => AttemptKind::Ordinary,
-        };
-        self.tell(now, Event::Attempt { kind });
-        Step::Attempt(self.attempt(now))
+        if self.parts.observer.is_some() {
+            self.tell_attempt(now);
+        }
+        Step::Attempt(Attempt { number: self.attempts, timeout })
     }
 
-    fn toll(&self) -> Toll<'_> {
+    fn toll(&self) -> Option<Toll<'_>> {
+        let table = self.parts.tolls?;
         let own = self.parts.limiter.map(|limiter| Limit::new(limiter, self.cost));
-        Toll { limits: self.limits, own }
+        Some(Toll { limits: self.limits, own, table })
     }
 
     fn give_charge_back(&mut self) {
         if core::mem::take(&mut self.is_charged) {
-            self.parts.budget.into_iter().for_each(RetryBudget::refund);
+            self.parts.budget.into_iter().for_each(Purse::refund);
         }
     }
 
@@ -323,8 +313,8 @@ impl<const BUCKETS: usize> Call<'_, BUCKETS> {
         match refusal {
             Refusal::Never { burst } => self.stop(now, Stop::CostTooHigh { burst }.into()),
             Refusal::NotYet { until } if self.is_past_deadline(until) => {
-                let wait = until.saturating_duration_since(now);
-                self.stop(now, Stopped::until(Stop::Deadline, Some(wait)))
+                let wait = until.as_nanos().saturating_sub(now.as_nanos());
+                self.stop_until(now, Stop::Deadline, wait)
             }
             Refusal::NotYet { until } => {
                 self.tell(now, Event::Throttled { until });
@@ -333,24 +323,12 @@ impl<const BUCKETS: usize> Call<'_, BUCKETS> {
         }
     }
 
-    #[inline]
-    fn attempt(&self, now: Instant) -> Attempt {
-        let left = self.deadline().map(|deadline| deadline.saturating_duration_since(now));
-        let timeout = match (self.policy.attempt_timeout(), left) {
-            (Some(timeout), Some(left)) => Some(timeout.min(left)),
-            (timeout, left) => timeout.or(left),
-        };
-        Attempt { number: self.attempts, timeout }
-    }
-
-    fn pause_others(&self, now: Instant, failure: Failure) {
-        match (failure.class, failure.hint.delay(), self.toll().widest()) {
-            // An endless hint is no time to come back, and must not stop everybody for ever.
-            (Class::Throttled, Some(delay), Some(limiter)) if delay < Duration::MAX => {
-                limiter.pause_until(now.saturating_add(delay.min(self.policy.max_hint())));
-            }
-            _ => {}
-        }
+    /// The longest an attempt that starts now may take.
+    fn timeout(&self, now: Instant) -> Option<Duration> {
+        let timeout = self.policy.attempt_timeout();
+        let Some(deadline) = self.deadline() else { return timeout };
+        let left = deadline.as_nanos().saturating_sub(now.as_nanos());
+        Some(duration(timeout.map_or(left, |timeout| saturating_nanos(timeout).min(left))))
     }
 
     /// Whether `start` is too late: at or after the deadline, or at the end of time, which is
@@ -359,34 +337,40 @@ impl<const BUCKETS: usize> Call<'_, BUCKETS> {
         self.deadline <= start
     }
 
-    fn tell_breaker(&mut self, now: Instant, outcome: Outcome, sample: impl FnOnce() -> u64) {
-        let Some(permit) = self.permit.take() else { return };
-        let change = match outcome {
-            Outcome::Success => permit.success(now, sample),
-            Outcome::Failure(Failure { class: Class::Transient, .. }) => {
-                permit.failure(now, sample)
-            }
+    fn tell_breaker(&mut self, now: Instant, outcome: &Outcome, sample: impl FnOnce() -> u64) {
+        let ending = match outcome {
+            Outcome::Success => Ending::Success,
+            Outcome::Failure(Failure { class: Class::Transient, .. }) => Ending::Failure,
             // The caller's own mistakes and limits say nothing about the service's health.
-            Outcome::Failure(_) | Outcome::Ignored => {
-                permit.neutral();
-                None
-            }
+            Outcome::Failure(_) | Outcome::Ignored => return self.release_ticket(),
         };
-        if let Some(change) = change {
-            self.tell(now, Event::Breaker(change));
-        }
+        self.report_to_breaker(now, ending, sample);
+    }
+
+    #[cold]
+    fn tell_attempt(&self, now: Instant) {
+        self.notify(now, Event::Attempt { kind: self.kind() });
     }
 
     #[inline]
     fn tell(&self, now: Instant, event: Event) {
-        if let Some(observer) = self.parts.observer {
-            observer.on_event(&Observation {
-                event,
-                attempts: self.attempts,
-                elapsed: self.elapsed(now),
-                now,
-            });
+        if self.parts.observer.is_some() {
+            self.notify(now, event);
         }
+    }
+
+    #[inline(never)]
+    fn notify(&self, now: Instant, event: Event) {
+        if let Some(observer) = self.parts.observer {
+            let (attempts, elapsed) = (self.attempts, self.elapsed(now));
+            observer.on_event(&Observation { event, attempts, elapsed, now });
+        }
+    }
+
+    /// Another attempt could make sense `wait` nanoseconds from now.
+    #[cold]
+    fn stop_until(&mut self, now: Instant, stop: Stop, wait: u64) -> Step {
+        self.stop(now, Stopped::until(stop, Some(duration(wait))))
     }
 
     #[cold]

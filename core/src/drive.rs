@@ -34,16 +34,19 @@ pub struct GaveUp<E> {
 }
 
 impl<E> GaveUp<E> {
+    // Not on the stack while attempts are made.
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     const fn new<const BUCKETS: usize>(
         call: &Call<'_, BUCKETS>,
         now: Instant,
         stop: Stop,
         last: Option<E>,
+        timed_out: bool,
     ) -> Self {
         Self {
             last,
             stop,
-            timed_out: false,
+            timed_out,
             attempts: call.attempts(),
             elapsed: call.elapsed(now),
             retry_after: call.retry_after(),
@@ -155,15 +158,16 @@ impl Queue for NoQueue {
 /// [`GaveUp`] with the reason and the last error.
 ///
 /// See [`run_blocking`] for an example; `holdoff-tokio` and `holdoff-embassy` bring the timers.
-pub async fn run<'a, const BUCKETS: usize, O, T, E, F: Future<Output = O>>(
+pub fn run<'a, const BUCKETS: usize, O, T, E, F: Future<Output = O>>(
     timer: &impl Timer,
     queue: &impl Queue,
     begin: impl FnOnce(Instant) -> Call<'a, BUCKETS>,
     random: impl FnMut() -> u64,
     classify: impl FnMut(O) -> Result<T, (Failure, E)>,
     operation: impl FnMut(Attempt) -> F,
-) -> Result<T, GaveUp<E>> {
-    run_until(pending(), timer, queue, begin, random, classify, operation).await
+) -> impl Future<Output = Result<T, GaveUp<E>>> {
+    // Not a future around a future: what it gives would be on the stack twice.
+    run_until(pending(), timer, queue, begin, random, classify, operation)
 }
 
 /// [`run`], until `cancelled` completes: then the call stops with [`Stop::Cancelled`] in the same
@@ -184,7 +188,7 @@ pub async fn run_until<'a, const BUCKETS: usize, O, T, E, F: Future<Output = O>>
 ) -> Result<T, GaveUp<E>> {
     let mut cancelled = pin!(cancelled);
     let mut now = timer.now();
-    let mut call = begin(now);
+    let mut call = begun(begin, now);
     let (mut last, mut timed_out) = (None, false);
     let mut place = None;
     let stop = loop {
@@ -226,20 +230,15 @@ pub async fn run_until<'a, const BUCKETS: usize, O, T, E, F: Future<Output = O>>
                     unless(cancelled.as_mut(), work).await
                 };
                 now = timer.now();
-                match returned.map(|returned| returned.map(&mut classify)) {
-                    Some(Some(Ok(value))) => {
-                        call.record(now, Outcome::Success, &mut random);
-                        return Ok(value);
-                    }
-                    Some(Some(Err((failure, error)))) => {
-                        call.record(now, Outcome::Failure(failure), &mut random);
-                        (last, timed_out) = (Some(error), false);
-                        Some(())
-                    }
-                    Some(None) => {
-                        call.record_timeout(now, &mut random);
-                        timed_out = true;
-                        Some(())
+                match returned {
+                    Some(returned) => {
+                        timed_out = returned.is_none();
+                        let (outcome, value) = judged(returned, &mut classify, &mut last);
+                        call.record(now, outcome, &mut random);
+                        match value {
+                            Some(value) => return Ok(value),
+                            None => Some(()),
+                        }
                     }
                     None => None,
                 }
@@ -268,7 +267,7 @@ pub async fn run_until<'a, const BUCKETS: usize, O, T, E, F: Future<Output = O>>
         }
     };
     call.give_up(now, stop); // Unless it has stopped by itself.
-    Err(GaveUp { timed_out, ..GaveUp::new(&call, now, stop, last) })
+    Err(GaveUp::new(&call, now, stop, last, timed_out))
 }
 
 /// Runs a call to its end, blocking: the twin of [`run`].
@@ -329,9 +328,36 @@ pub fn run_blocking<'a, const BUCKETS: usize, O, T, E>(
                 now = clock.now();
             }
             // Only a call that was over before it began.
-            Step::Done => return Err(GaveUp::new(&call, now, Stop::Attempts, last)),
-            Step::Stop(stop) => return Err(GaveUp::new(&call, now, stop, last)),
+            Step::Done => return Err(GaveUp::new(&call, now, Stop::Attempts, last, false)),
+            Step::Stop(stop) => return Err(GaveUp::new(&call, now, stop, last, false)),
         }
+    }
+}
+
+/// The call. It is made of several, each moved into the next: not on the stack of attempts.
+#[cfg_attr(not(target_pointer_width = "64"), inline(never))]
+fn begun<'a, const BUCKETS: usize>(
+    begin: impl FnOnce(Instant) -> Call<'a, BUCKETS>,
+    now: Instant,
+) -> Call<'a, BUCKETS> {
+    begin(now)
+}
+
+/// What an attempt came to that returned, or else reached its timeout; its value, if it has one, and
+/// its error in `last`. None of this is on the stack while the outcome is recorded.
+#[cfg_attr(not(target_pointer_width = "64"), inline(never))]
+fn judged<O, T, E>(
+    returned: Option<O>,
+    classify: impl FnOnce(O) -> Result<T, (Failure, E)>,
+    last: &mut Option<E>,
+) -> (Outcome, Option<T>) {
+    match returned.map(classify) {
+        Some(Ok(value)) => (Outcome::Success, Some(value)),
+        Some(Err((failure, error))) => {
+            *last = Some(error);
+            (Outcome::Failure(failure), None)
+        }
+        None => (Outcome::Failure(Failure::transient()), None),
     }
 }
 

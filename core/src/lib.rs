@@ -86,6 +86,7 @@ mod table;
 mod ticks;
 mod time;
 mod upstream;
+mod wide;
 
 pub use backoff::{Backoff, BackoffConfig, Delays, Jitter};
 pub use breaker::{

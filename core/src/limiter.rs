@@ -23,9 +23,9 @@ mod refusal;
 pub use self::quota::{Quota, Rate};
 use self::quota::{TAG_SHIFT, low_u32};
 pub use self::refusal::{ChangeUnderWay, Refusal};
-use crate::ratio::low_half;
 use crate::sync::{Next, Word};
 use crate::time::Instant;
+use crate::wide::low_half;
 
 /// The latest time a word can hold, about 146 years after the epoch. Past it nothing is admitted.
 const TIME_MAX: u64 = (1 << TAG_SHIFT) - 1;
@@ -304,20 +304,27 @@ impl Limiter {
     #[inline]
     fn update<R>(&self, transition: impl Fn(State) -> (Option<u64>, R)) -> R {
         self.word.update(|word| {
-            let tag = word >> TAG_SHIFT;
-            let slot = self.slot(tag).load();
-            if slot >> TAG_SHIFT != tag {
-                return Next::Reload;
-            }
-            let state = State {
-                tat: word & TIME_MAX,
-                quota: Quota::unpacked(slot),
-                paused_until: self.pause.load() & TIME_MAX,
-            };
+            let Some(state) = self.view(word) else { return Next::Reload };
             match transition(state) {
-                (Some(tat), result) => Next::Store(tag << TAG_SHIFT | tat, result),
+                (Some(tat), result) => Next::Store(word & !TIME_MAX | tat, result),
                 (None, result) => Next::Keep(result),
             }
+        })
+    }
+
+    /// What `word` means; `None` if the quota that it was counted in is no longer there.
+    #[cfg_attr(target_pointer_width = "64", inline)]
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
+    fn view(&self, word: u64) -> Option<State> {
+        let tag = word >> TAG_SHIFT;
+        let slot = self.slot(tag).load();
+        if slot >> TAG_SHIFT != tag {
+            return None;
+        }
+        Some(State {
+            tat: word & TIME_MAX,
+            quota: Quota::unpacked(slot),
+            paused_until: self.pause.load() & TIME_MAX,
         })
     }
 

@@ -168,6 +168,7 @@ impl Hint {
 
     /// Of two hints of one response the one to obey: the longest, then zero, then malformed.
     #[must_use]
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub const fn or_longer(self, other: Self) -> Self {
         match (self, other) {
             (Self::After { delay: a, .. }, Self::After { delay: b, .. }) => {

@@ -1,5 +1,7 @@
 //! Exact fractions, so that 0.6 is 0.6.
 
+use crate::wide::{divided, low_half};
+
 const PPM: u32 = 1_000_000;
 
 /// A non-negative fraction in parts per million, exact: 0 to 4294.967295.
@@ -44,9 +46,9 @@ impl Ratio {
     #[must_use]
     pub const fn of(self, whole: u64) -> u64 {
         // Lossless widening; the remainder is below 10^6, its product below 2^52.
-        let (ppm, million) = (self.ppm as u64, PPM as u64);
-        let rest = whole % million * ppm / million;
-        (whole / million).saturating_mul(ppm).saturating_add(rest)
+        let ppm = self.ppm as u64;
+        let (millions, rest) = divided::<PPM>(whole);
+        millions.saturating_mul(ppm).saturating_add(divided::<PPM>(rest as u64 * ppm).0)
     }
 
     /// A part that, grown by this fraction, still fits in `whole`: the largest, to a unit.
@@ -56,20 +58,13 @@ impl Ratio {
         low_half(part) // OK because part <= whole, a u64.
     }
 
-    /// `self` as (whole part, 64 binary places), rounded down in the last place.
-    pub(crate) const fn to_fixed_point(self) -> u128 {
+    /// `self` as a whole part and 64 binary places, rounded down in the last place.
+    pub(crate) const fn to_fixed_point(self) -> (u32, u64) {
         // Two digits of 32 bits each; a remainder below 10^6 leaves room for the shift.
-        let million = PPM as u64;
-        let high = (self.ppm as u64) << 32;
-        let low = (high % million) << 32;
-        ((high / million) as u128) << 32 | (low / million) as u128
+        let (high, rest) = divided::<PPM>(((self.ppm % PPM) as u64) << 32);
+        let (low, _) = divided::<PPM>((rest as u64) << 32);
+        (self.ppm / PPM, high << 32 | low)
     }
-}
-
-/// The low 64 bits of a number that the caller has shown to have no others.
-#[expect(clippy::cast_possible_truncation, reason = "each caller proves that it fits")]
-pub(crate) const fn low_half(wide: u128) -> u64 {
-    wide as u64
 }
 
 #[cfg(test)]
@@ -113,7 +108,8 @@ mod tests {
         #[test]
         fn fixed_point_is_exact_to_the_last_place(ppm: u32) {
             let exact = (u128::from(ppm) << 64) / 1_000_000;
-            prop_assert_eq!(Ratio::ppm(ppm).to_fixed_point(), exact);
+            let (whole, places) = Ratio::ppm(ppm).to_fixed_point();
+            prop_assert_eq!(u128::from(whole) << 64 | u128::from(places), exact);
         }
     }
 }

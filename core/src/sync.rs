@@ -130,6 +130,7 @@ mod critical {
     use core::cell::Cell;
     use critical_section::Mutex;
 
+    // A section is entered in one place, not wherever a word is used: flash is dear here.
     #[derive(Debug)]
     pub(crate) struct Word(Mutex<Cell<u64>>);
 
@@ -138,6 +139,7 @@ mod critical {
             Self(Mutex::new(Cell::new(value)))
         }
 
+        #[inline(never)]
         pub(crate) fn load(&self) -> u64 {
             critical_section::with(|section| self.0.borrow(section).get())
         }
@@ -147,6 +149,7 @@ mod critical {
         }
 
         #[cfg(not(target_has_atomic = "64"))]
+        #[inline(never)]
         pub(crate) fn add(&self, more: u64) {
             critical_section::with(|section| {
                 let word = self.0.borrow(section);
@@ -154,6 +157,7 @@ mod critical {
             });
         }
 
+        #[inline(never)]
         pub(crate) fn compare_exchange(&self, current: u64, new: u64) -> Result<(), u64> {
             critical_section::with(|section| {
                 let word = self.0.borrow(section);

@@ -4,6 +4,8 @@ use core::cell::Cell;
 use core::future::Future;
 use core::time::Duration;
 
+use crate::wide::divided;
+
 /// A point in monotonic time: nanoseconds since an epoch that the clock picks.
 ///
 /// Only differences mean anything, and only between readings of one clock. Arithmetic saturates:
@@ -51,10 +53,15 @@ impl Instant {
         Self(self.0.saturating_sub(saturating_nanos(duration)))
     }
 
+    /// The instant `nanos` nanoseconds later, at most [`Instant::MAX`].
+    pub(crate) const fn later(self, nanos: u64) -> Self {
+        Self(self.0.saturating_add(nanos))
+    }
+
     /// The time from `earlier` to `self`, zero if `earlier` is the later one.
     #[must_use]
     pub const fn saturating_duration_since(self, earlier: Self) -> Duration {
-        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+        duration(self.0.saturating_sub(earlier.0))
     }
 }
 
@@ -67,9 +74,62 @@ impl defmt::Format for Instant {
 }
 
 /// `duration` in nanoseconds, at most `u64::MAX` (584 years).
+#[cfg_attr(not(target_pointer_width = "64"), inline(never))]
 pub(crate) const fn saturating_nanos(duration: Duration) -> u64 {
-    duration.as_secs().saturating_mul(1_000_000_000).saturating_add(duration.subsec_nanos() as u64)
+    duration.as_secs().saturating_mul(SECOND).saturating_add(duration.subsec_nanos() as u64)
 }
+
+/// `nanos` nanoseconds.
+#[cfg(target_pointer_width = "64")]
+pub(crate) const fn duration(nanos: u64) -> Duration {
+    Duration::from_nanos(nanos)
+}
+
+/// `nanos` nanoseconds.
+#[cfg(not(target_pointer_width = "64"))]
+#[inline(never)]
+pub(crate) const fn duration(nanos: u64) -> Duration {
+    let (seconds, rest) = divided::<1_000_000_000>(nanos);
+    from_parts(seconds, rest)
+}
+
+/// The sum, at most [`Duration::MAX`].
+///
+/// This and what follows do as `core` does, in a way in which the optimizer sees that nothing can
+/// panic: nanoseconds that are checked last.
+pub(crate) const fn plus(a: Duration, b: Duration) -> Duration {
+    let nanos = a.subsec_nanos() + b.subsec_nanos(); // OK: below 2·10^9.
+    let is_carried = nanos >= NANOS;
+    let Some(seconds) = a.as_secs().checked_add(b.as_secs()) else { return Duration::MAX };
+    let Some(seconds) = seconds.checked_add(is_carried as u64) else { return Duration::MAX };
+    from_parts(seconds, if is_carried { nanos - NANOS } else { nanos })
+}
+
+/// The difference, at least zero.
+pub(crate) const fn minus(a: Duration, b: Duration) -> Duration {
+    let is_borrowed = a.subsec_nanos() < b.subsec_nanos();
+    let nanos = a.subsec_nanos() + if is_borrowed { NANOS } else { 0 } - b.subsec_nanos();
+    let Some(seconds) = a.as_secs().checked_sub(b.as_secs()) else { return Duration::ZERO };
+    let Some(seconds) = seconds.checked_sub(is_borrowed as u64) else { return Duration::ZERO };
+    from_parts(seconds, nanos)
+}
+
+/// The product, at most [`Duration::MAX`].
+pub(crate) const fn times(duration: Duration, factor: u32) -> Duration {
+    let nanos = duration.subsec_nanos() as u64 * factor as u64; // OK: below 2^62.
+    let (carried, nanos) = divided::<NANOS>(nanos);
+    let Some(seconds) = duration.as_secs().checked_mul(factor as u64) else { return Duration::MAX };
+    let Some(seconds) = seconds.checked_add(carried) else { return Duration::MAX };
+    from_parts(seconds, nanos)
+}
+
+/// `nanos` must be below 10^9.
+const fn from_parts(seconds: u64, nanos: u32) -> Duration {
+    Duration::new(seconds, if nanos < NANOS { nanos } else { 0 })
+}
+
+const NANOS: u32 = 1_000_000_000;
+const SECOND: u64 = NANOS as u64;
 
 /// A monotonic clock. Readings are rounded down.
 ///
@@ -174,6 +234,27 @@ impl Clock for MonotonicClock {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn sums_differences_and_products_are_those_of_core(
+            a: Duration,
+            b: Duration,
+            near in 0..3_000_000_000_u64,
+            factor: u32,
+        ) {
+            let near = Duration::from_nanos(near);
+            for b in [b, near, a, Duration::MAX.saturating_sub(near)] {
+                prop_assert_eq!(plus(a, b), a.saturating_add(b));
+                prop_assert_eq!(minus(a, b), a.saturating_sub(b));
+                prop_assert_eq!(minus(b, a), b.saturating_sub(a));
+                for factor in [factor, factor % 4, 86_400] {
+                    prop_assert_eq!(times(b, factor), b.saturating_mul(factor));
+                }
+            }
+        }
+    }
 
     #[test]
     fn nanoseconds_saturate_instead_of_wrapping() {

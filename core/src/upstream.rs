@@ -115,13 +115,19 @@ impl<const BUCKETS: usize> Upstream<BUCKETS> {
         safety: Safety,
         now: Instant,
     ) -> Call<'a, BUCKETS> {
-        let is_watched = self.counters.is_some() || self.observer.is_some();
-        let parts = Parts {
-            breaker: self.breaker.as_ref(),
-            budget: self.budget.as_ref(),
-            limiter: self.limiter.as_ref(),
-            observer: is_watched.then_some(self),
-        };
+        let mut parts = Parts::NONE;
+        if let Some(breaker) = &self.breaker {
+            parts = parts.with_breaker(breaker);
+        }
+        if let Some(budget) = &self.budget {
+            parts = parts.with_budget(budget);
+        }
+        if let Some(limiter) = &self.limiter {
+            parts = parts.with_limiter(limiter);
+        }
+        if self.counters.is_some() || self.observer.is_some() {
+            parts = parts.with_observer(self);
+        }
         Call::with_parts(policy, safety, now, parts)
     }
 

@@ -1,6 +1,7 @@
 //! Exponential growth in whole numbers: `base · factorⁿ` without a loop over n.
 
-use crate::ratio::{Ratio, low_half};
+use crate::ratio::Ratio;
+use crate::wide::{product, shifted};
 
 /// `base · factorᵉˣᵖᵒⁿᵉⁿᵗ`, rounded up, at most `u64::MAX`.
 #[inline]
@@ -27,50 +28,62 @@ const fn grow_by_any(base: u64, factor: Ratio, exponent: u32) -> u64 {
 #[derive(Clone, Copy)]
 struct Power {
     mantissa: u64,
-    exponent: i64,
+    exponent: i32,
 }
 
 impl Power {
     const ONE: Self = Self { mantissa: 1 << 63, exponent: -63 };
 
-    /// `factor^exponent` by repeated squaring, each product rounded down.
+    /// `factor^exponent` by repeated squaring, each product rounded down; some number of at least
+    /// 2^64 if it is at least that.
     const fn of(factor: Ratio, mut exponent: u32) -> Self {
-        let mut square = Self::normalized(factor.to_fixed_point(), -64);
-        let mut power = Self::ONE;
-        while exponent > 0 {
+        let (mut square, mut power) = (Self::from_ratio(factor), Self::ONE);
+        loop {
             if exponent & 1 == 1 {
                 power = power.product(square);
             }
-            square = square.product(square);
             exponent >>= 1;
+            // Past the range the exponent would grow without bound; `square` is a factor still.
+            if exponent == 0 || power.exponent > 0 {
+                return power;
+            }
+            if square.exponent > 0 {
+                return square;
+            }
+            square = square.product(square);
         }
-        power
+    }
+
+    /// `factor`, which is at least 1.
+    const fn from_ratio(factor: Ratio) -> Self {
+        let (whole, places) = factor.to_fixed_point();
+        // The whole part has 1 to 13 bits, so the places move down by as many.
+        let size = u32::BITS - whole.leading_zeros();
+        let ((_, mantissa), _) = shifted((whole as u64, places), size);
+        Self { mantissa, exponent: size.cast_signed() - 64 }
     }
 
     const fn product(self, other: Self) -> Self {
-        // OK because factors are below 2^13 and exponents below 2^32: the sum stays below 2^46.
-        let exponent = self.exponent + other.exponent;
-        Self::normalized(self.mantissa as u128 * other.mantissa as u128, exponent)
-    }
-
-    const fn normalized(wide: u128, exponent: i64) -> Self {
-        let shift = wide.leading_zeros();
-        let mantissa = low_half((wide << shift) >> 64);
-        Self { mantissa, exponent: exponent + 64 - shift as i64 }
+        let (high, low) = product(self.mantissa, other.mantissa);
+        // OK because both are at most 64: beyond it nothing is multiplied.
+        let exponent = self.exponent + other.exponent + 64;
+        if high >> 63 == 1 {
+            return Self { mantissa: high, exponent };
+        }
+        // With two top bits set the product lacks one at most.
+        Self { mantissa: high << 1 | low >> 63, exponent: exponent - 1 }
     }
 
     /// The product with `base`, rounded up: what was lost in rounding down comes back.
     const fn times(self, base: u64) -> u64 {
-        let wide = self.mantissa as u128 * base as u128;
         // base >= 1 and the mantissa is at least 2^63, so from exponent 1 on it does not fit.
         if self.exponent > 0 {
             return u64::MAX;
         }
         // self >= 1, so the exponent is at least -63 and the shift below 64.
-        let shift = self.exponent.unsigned_abs();
-        let whole = wide >> shift;
-        let up = (whole << shift != wide) as u128;
-        if whole + up > u64::MAX as u128 { u64::MAX } else { low_half(whole + up) }
+        let places = self.exponent.unsigned_abs();
+        let ((high, low), is_cut) = shifted(product(self.mantissa, base), places);
+        if high > 0 { u64::MAX } else { low.saturating_add(is_cut as u64) }
     }
 }
 

@@ -8,6 +8,7 @@ use crate::backoff::draw;
 use crate::config::ConfigError;
 use crate::ratio::Ratio;
 use crate::time::saturating_nanos;
+use crate::wide::divided_up;
 
 /// A [`CircuitBreaker`] under construction: when it trips, how long it stays open, how it comes
 /// back.
@@ -335,14 +336,14 @@ impl Terms {
 
     /// The length (ms) of an open period that has grown `step` times.
     pub(super) const fn open_period(&self, step: u8, sample: u64) -> u64 {
-        let jitter = self.jitter as u64;
+        let jitter = self.jitter as u32;
+        // Capped where the jitter still fits above it, as a backoff is, but never below its base.
+        let cap = max(scaled(self.max, 100, 100 + jitter), self.open);
         // OK: step is at most 15 and `open` a u32.
         let grown = (self.open as u64) << step;
-        // Capped where the jitter still fits above it, as a backoff is, but never below its base.
-        let (open, most) = (self.open as u64, self.max as u64);
-        let cap = max(most * 100 / (100 + jitter), open);
-        let period = min(grown, cap);
-        draw(period, min(period + period * jitter / 100, most), sample)
+        let period = if grown < cap as u64 { self.open << step } else { cap };
+        let longest = min(period.saturating_add(scaled(period, jitter, 100)), self.max);
+        draw(period as u64, longest as u64, sample)
     }
 
     /// The time (ms) it must have been closed for.
@@ -351,11 +352,20 @@ impl Terms {
     }
 }
 
-const fn min(a: u64, b: u64) -> u64 {
+/// `number · over / under`, rounded down: `over` is at most `under`, and `under` at most 200.
+const fn scaled(number: u32, over: u32, under: u32) -> u32 {
+    // Nothing overflows: the quotient is at most `number`, the remainder below `under`.
+    let Some(whole) = number.checked_div(under) else { return 0 };
+    let rest = number - whole * under;
+    let Some(part) = (rest * over).checked_div(under) else { return 0 };
+    whole * over + part
+}
+
+const fn min(a: u32, b: u32) -> u32 {
     if a < b { a } else { b }
 }
 
-const fn max(a: u64, b: u64) -> u64 {
+const fn max(a: u32, b: u32) -> u32 {
     if a > b { a } else { b }
 }
 
@@ -366,7 +376,7 @@ const MILLIS_MAX: u64 = u32::MAX as u64 * 1_000_000;
 #[expect(clippy::cast_possible_truncation, reason = "the cases before leave at most u32::MAX")]
 const fn millis(duration: Duration) -> u32 {
     let nanos = saturating_nanos(duration);
-    if nanos > MILLIS_MAX { u32::MAX } else { nanos.div_ceil(1_000_000) as u32 }
+    if nanos > MILLIS_MAX { u32::MAX } else { divided_up::<1_000_000>(nanos) as u32 }
 }
 
 /// `duration` in seconds, rounded up, at most `u16::MAX`.

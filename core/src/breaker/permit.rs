@@ -1,7 +1,7 @@
 //! The right to make one call, and the duty to say how it ended.
 
 use super::word::Ending;
-use super::{BreakerChange, CircuitBreaker, NANOS};
+use super::{BreakerChange, CircuitBreaker};
 use crate::time::Instant;
 
 /// The right to make one call; reports how it ended.
@@ -12,9 +12,15 @@ use crate::time::Instant;
 #[must_use = "dropping a permit says that the call was not made"]
 pub struct Permit<'a, const BUCKETS: usize = 0> {
     breaker: &'a CircuitBreaker<BUCKETS>,
-    admitted_at: Instant,
-    generation: u16,
-    role: Role,
+    ticket: Ticket,
+}
+
+/// What a breaker must hear again when the call ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ticket {
+    pub(super) admitted_at: Instant,
+    pub(super) generation: u16,
+    pub(super) role: Role,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,27 +31,32 @@ pub(super) enum Role {
     Shadow,
 }
 
+impl Ticket {
+    pub(crate) const fn is_probe(self) -> bool {
+        matches!(self.role, Role::Probe)
+    }
+
+    pub(crate) const fn would_be_refused(self) -> bool {
+        matches!(self.role, Role::Shadow)
+    }
+}
+
 impl<'a, const BUCKETS: usize> Permit<'a, BUCKETS> {
     #[inline]
-    pub(super) const fn new(
-        breaker: &'a CircuitBreaker<BUCKETS>,
-        now: Instant,
-        generation: u16,
-        role: Role,
-    ) -> Self {
-        Self { breaker, admitted_at: now, generation, role }
+    pub(super) const fn new(breaker: &'a CircuitBreaker<BUCKETS>, ticket: Ticket) -> Self {
+        Self { breaker, ticket }
     }
 
     /// Whether this is the one call that finds out if the service is back.
     #[must_use]
     pub const fn is_probe(&self) -> bool {
-        matches!(self.role, Role::Probe)
+        self.ticket.is_probe()
     }
 
     /// Whether the breaker, run in [`Mode::Shadow`](super::Mode::Shadow), would have refused.
     #[must_use]
     pub const fn would_be_refused(&self) -> bool {
-        matches!(self.role, Role::Shadow)
+        self.ticket.would_be_refused()
     }
 
     /// The call failed in a way that speaks against the service.
@@ -62,10 +73,7 @@ impl<'a, const BUCKETS: usize> Permit<'a, BUCKETS> {
     /// `sample` as for [`failure`](Self::failure).
     #[inline]
     pub fn success(self, now: Instant, sample: impl FnOnce() -> u64) -> Option<BreakerChange> {
-        let slow = self.breaker.terms.slow;
-        let taken = now.as_nanos().saturating_sub(self.admitted_at.as_nanos());
-        let is_slow = slow < u32::MAX && taken > u64::from(slow) * NANOS; // OK: below 2^52.
-        self.report(now, if is_slow { Ending::Failure } else { Ending::Success }, sample)
+        self.report(now, Ending::Success, sample)
     }
 
     /// The call says nothing about the service (a client error, a refusal by another layer); the
@@ -81,17 +89,18 @@ impl<'a, const BUCKETS: usize> Permit<'a, BUCKETS> {
         ending: Ending,
         sample: impl FnOnce() -> u64,
     ) -> Option<BreakerChange> {
-        let Self { breaker, generation, role, .. } = self;
+        let Self { breaker, ticket } = self;
         core::mem::forget(self); // It reports once.
-        if role == Role::Shadow { None } else { breaker.report(now, generation, ending, sample) }
+        if breaker.is_unmoved(now, ticket, ending) {
+            return None;
+        }
+        breaker.report_ending(now, ticket, ending, sample())
     }
 }
 
 impl<const BUCKETS: usize> Drop for Permit<'_, BUCKETS> {
     #[inline]
     fn drop(&mut self) {
-        if self.role == Role::Probe {
-            self.breaker.report(self.admitted_at, self.generation, Ending::Neutral, || 0);
-        }
+        self.breaker.release(self.ticket);
     }
 }

@@ -61,7 +61,7 @@ impl Rule {
 
 /// How a call or a probe ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ending {
+pub(crate) enum Ending {
     Failure,
     Neutral,
     Success,
@@ -138,6 +138,8 @@ pub(super) const fn noted(word: u64, generation: u16, rule: Rule, ending: Ending
 /// What a report needs to know beside the word.
 pub(super) struct Terms<S, O> {
     pub(super) rule: Rule,
+    /// Whether a closed breaker opens, whatever its word has counted.
+    pub(super) trips: bool,
     /// Successful probes in a row that close the breaker.
     pub(super) probes: u8,
     /// Whether it has been closed long enough for the open period to start from its base again.
@@ -158,24 +160,23 @@ pub(super) fn report<S: FnOnce() -> bool, O: FnOnce(u8) -> u64>(
     if fields.generation != generation || fields.mode == Mode::Disabled {
         return None;
     }
-    match (fields.phase, ending) {
-        (Phase::Open { .. }, _) | (Phase::Closed { .. }, Ending::Neutral) => None,
+    let step = match (fields.phase, ending) {
+        (Phase::Open { .. }, _) => return None,
+        (Phase::Closed { .. }, _) if terms.trips => fields.next_step(terms.is_stable),
+        (Phase::Closed { .. }, Ending::Neutral) => return None,
         (Phase::Closed { missing, outcomes }, _) => {
             match counted(terms.rule, missing, outcomes, matches!(ending, Ending::Failure)) {
-                Counted::Trip => Some(fields.tripped(terms)),
+                Counted::Trip => fields.next_step(terms.is_stable),
                 Counted::Window { missing, outcomes } => {
                     let phase = Phase::Closed { missing, outcomes };
-                    changed(word, Fields { phase, ..fields }.packed())
+                    return changed(word, Fields { phase, ..fields }.packed());
                 }
             }
         }
-        (Phase::HalfOpen { .. }, Ending::Failure) => {
-            let step = fields.grown();
-            let phase = Phase::Open { end: (terms.opens_until)(step) };
-            Some(Fields { phase, step, ..fields.moved() }.packed())
-        }
+        (Phase::HalfOpen { .. }, Ending::Failure) => fields.grown(),
         (Phase::HalfOpen { successes, .. }, Ending::Neutral) => {
-            Some(Fields { phase: Phase::HalfOpen { lease: 0, successes }, ..fields }.packed())
+            let phase = Phase::HalfOpen { lease: 0, successes };
+            return Some(Fields { phase, ..fields }.packed());
         }
         (Phase::HalfOpen { successes, .. }, Ending::Success) => {
             let successes = successes + 1; // OK: below `probes`, which fits four bits.
@@ -185,22 +186,11 @@ pub(super) fn report<S: FnOnce() -> bool, O: FnOnce(u8) -> u64>(
                 let phase = terms.rule.nothing();
                 Fields { phase, step: fields.grown(), ..fields.moved() }
             };
-            Some(next.packed())
+            return Some(next.packed());
         }
-    }
-}
-
-/// Opens a closed breaker of that generation, whatever its word has counted; the new word if it
-/// changes.
-pub(super) fn trip<S: FnOnce() -> bool, O: FnOnce(u8) -> u64>(
-    word: u64,
-    generation: u16,
-    terms: Terms<S, O>,
-) -> Option<u64> {
-    let fields = Fields::unpacked(word);
-    let closed = matches!(fields.phase, Phase::Closed { .. });
-    let same = fields.generation == generation && fields.mode != Mode::Disabled;
-    (closed && same).then(|| fields.tripped(terms))
+    };
+    let phase = Phase::Open { end: (terms.opens_until)(step) };
+    Some(Fields { phase, step, ..fields.moved() }.packed())
 }
 
 /// A breaker run in `mode` from now on, closed and with nothing counted.
@@ -352,10 +342,9 @@ impl Fields {
         (Some(probing.packed()), Admission::Probe { generation: probing.generation })
     }
 
-    fn tripped<S: FnOnce() -> bool, O: FnOnce(u8) -> u64>(self, terms: Terms<S, O>) -> u64 {
-        let step = if (terms.is_stable)() { 0 } else { self.step };
-        let phase = Phase::Open { end: (terms.opens_until)(step) };
-        Self { phase, step, ..self.moved() }.packed()
+    /// How often the open period of a breaker that trips has grown.
+    fn next_step(self, is_stable: impl FnOnce() -> bool) -> u8 {
+        if is_stable() { 0 } else { self.step }
     }
 
     const fn moved(self) -> Self {

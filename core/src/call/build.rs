@@ -1,6 +1,7 @@
 //! What a call is made of.
 
 use super::event::Observer;
+use super::limits::TollTable;
 use super::step::DelaySource;
 use super::{Call, Limits, Parts, State};
 use crate::breaker::CircuitBreaker;
@@ -13,8 +14,7 @@ use crate::time::Instant;
 impl<'a> Call<'a> {
     /// A call that starts now; its deadline counts from here.
     pub const fn new(policy: &'a Policy, safety: Safety, now: Instant) -> Self {
-        let parts = Parts { breaker: None, budget: None, limiter: None, observer: None };
-        Self::with_parts(policy, safety, now, parts)
+        Self::with_parts(policy, safety, now, Parts::NONE)
     }
 
     /// The same call, each attempt of which `breaker` must admit.
@@ -22,8 +22,9 @@ impl<'a> Call<'a> {
         self,
         breaker: &'a CircuitBreaker<BUCKETS>,
     ) -> Call<'a, BUCKETS> {
-        let Parts { budget, limiter, observer, .. } = self.parts;
-        let parts = Parts { breaker: Some(breaker), budget, limiter, observer };
+        let Parts { budget, limiter, tolls, observer, .. } = self.parts;
+        let parts = Parts { breaker: None, budget, limiter, tolls, observer };
+        let parts = parts.with_breaker(breaker);
         let mut call = Call::with_parts(self.policy, self.safety, self.started, parts);
         (call.limits, call.cost, call.is_nested) = (self.limits, self.cost, self.is_nested);
         call
@@ -31,6 +32,7 @@ impl<'a> Call<'a> {
 }
 
 impl<'a, const BUCKETS: usize> Call<'a, BUCKETS> {
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) const fn with_parts(
         policy: &'a Policy,
         safety: Safety,
@@ -54,14 +56,13 @@ impl<'a, const BUCKETS: usize> Call<'a, BUCKETS> {
             previous: 0,
             // Ready whatever the clock says next: it may step back.
             state: State::Ready { not_before: Instant::EPOCH, source: DelaySource::Schedule },
-            permit: None,
             is_charged: false,
         }
     }
 
     /// The same call, each retry of which is taken out of `budget`.
     pub const fn with_budget(mut self, budget: &'a RetryBudget) -> Self {
-        self.parts.budget = Some(budget);
+        self.parts = self.parts.with_budget(budget);
         self
     }
 
@@ -74,7 +75,7 @@ impl<'a, const BUCKETS: usize> Call<'a, BUCKETS> {
 
     /// The same call, each attempt of which takes `cost` tokens from `limiter` first.
     pub const fn with_limiter(mut self, limiter: &'a Limiter, cost: u32) -> Self {
-        self.parts.limiter = Some(limiter);
+        self.parts = self.parts.with_limiter(limiter);
         self.with_cost(cost)
     }
 
@@ -82,6 +83,7 @@ impl<'a, const BUCKETS: usize> Call<'a, BUCKETS> {
     /// their order, then from its limiter, if it has one.
     pub const fn with_limits(mut self, limits: &'a Limits<'a>) -> Self {
         self.limits = Some(limits);
+        self.parts.tolls = Some(&TollTable::ALL);
         self
     }
 
@@ -95,7 +97,7 @@ impl<'a, const BUCKETS: usize> Call<'a, BUCKETS> {
     /// The same call, `observer` being told what happens, and nobody else: for both it and the
     /// counters of an [`Upstream`](crate::Upstream), `with_observer(&(&upstream, &observer))`.
     pub fn with_observer(mut self, observer: &'a dyn Observer) -> Self {
-        self.parts.observer = Some(observer);
+        self.parts = self.parts.with_observer(observer);
         self
     }
 }

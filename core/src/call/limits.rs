@@ -1,8 +1,10 @@
 //! What an attempt takes from limiters before it starts: all of it or nothing.
 
 use core::ptr;
+use core::time::Duration;
 
 use crate::limiter::{Limiter, Refusal};
+use crate::outcome::{Class, Failure};
 use crate::time::Instant;
 
 /// A limiter and what each attempt takes from it.
@@ -33,6 +35,10 @@ impl<'a> Limit<'a> {
 
     fn refund(&self) {
         self.limiter.refund(self.cost);
+    }
+
+    fn is_worth_a_wait(&self) -> bool {
+        self.cost > 0 && self.cost <= self.limiter.quota().burst()
     }
 }
 
@@ -73,10 +79,45 @@ impl<'a> Limits<'a> {
 pub(super) struct Toll<'a> {
     pub(super) limits: Option<&'a Limits<'a>>,
     pub(super) own: Option<Limit<'a>>,
+    pub(super) table: &'static TollTable,
+}
+
+/// How it is taken: there is one for calls with limits, and one for those without.
+#[derive(Debug)]
+pub(super) struct TollTable {
+    is_worth_a_wait: fn(&Toll<'_>) -> bool,
+    pause: fn(&Toll<'_>, Instant, &Failure, Duration),
+    refund: fn(&Toll<'_>),
+    take: fn(&Toll<'_>, Instant) -> Result<(), Refusal>,
+}
+
+impl TollTable {
+    /// From the limiter of the call's own.
+    pub(super) const OWN: Self = Self {
+        is_worth_a_wait: |toll| toll.own.is_some_and(|own| own.is_worth_a_wait()),
+        pause: |toll, now, failure, most| {
+            toll.own.into_iter().for_each(|own| pause(own.limiter, now, failure, most));
+        },
+        refund: |toll| toll.own.into_iter().for_each(|own| own.refund()),
+        take: |toll, now| toll.own.map_or(Ok(()), |own| own.limiter.try_acquire(now, own.cost)),
+    };
+
+    /// From limits, and that limiter.
+    pub(super) const ALL: Self = Self {
+        is_worth_a_wait: |toll| {
+            toll.all().any(|limit| limit.cost > 0) && toll.impossible().is_none()
+        },
+        pause: |toll, now, failure, most| {
+            // What a server says is about the call's own limiter, or the widest limit.
+            toll.all().last().into_iter().for_each(|all| pause(all.limiter, now, failure, most));
+        },
+        refund: |toll| toll.all().for_each(|limit| limit.refund()),
+        take: |toll, now| toll.take_all(now),
+    };
 }
 
 impl<'a> Toll<'a> {
-    fn all(self) -> impl Iterator<Item = Limit<'a>> {
+    fn all(&self) -> impl Iterator<Item = Limit<'a>> {
         let limits = self.limits.map_or(&[][..], |limits| limits.0);
         limits.iter().copied().chain(self.own)
     }
@@ -84,7 +125,11 @@ impl<'a> Toll<'a> {
     /// Takes from all or from none.
     #[inline]
     pub(super) fn take(self, now: Instant) -> Result<(), Refusal> {
-        if let (Some(_), Some(burst)) = (self.limits, self.impossible()) {
+        (self.table.take)(&self, now)
+    }
+
+    fn take_all(&self, now: Instant) -> Result<(), Refusal> {
+        if let Some(burst) = self.impossible() {
             return Err(Refusal::Never { burst }); // Before a wait for another.
         }
         for (number, limit) in self.all().enumerate() {
@@ -96,18 +141,23 @@ impl<'a> Toll<'a> {
         Ok(())
     }
 
-    #[cold]
     pub(super) fn refund(self) {
-        self.all().for_each(|limit| limit.refund());
+        (self.table.refund)(&self);
     }
 
     /// Whether it may have to be waited for, and can be had.
     pub(super) fn is_worth_a_wait(self) -> bool {
-        self.all().any(|limit| limit.cost > 0) && self.impossible().is_none()
+        (self.table.is_worth_a_wait)(&self)
+    }
+
+    /// Others need not find out one by one that a server throttles: they wait for its hint, or for
+    /// `most`.
+    pub(super) fn pause(self, now: Instant, failure: &Failure, most: Duration) {
+        (self.table.pause)(&self, now, failure, most);
     }
 
     /// A burst below what is taken from its limiter, which may be named more than once.
-    fn impossible(self) -> Option<u32> {
+    fn impossible(&self) -> Option<u32> {
         self.all().find_map(|limit| {
             let same = self.all().filter(|other| ptr::eq(limit.limiter, other.limiter));
             let cost = same.fold(0_u32, |sum, other| sum.saturating_add(other.cost));
@@ -115,9 +165,14 @@ impl<'a> Toll<'a> {
             (cost > burst).then_some(burst)
         })
     }
+}
 
-    /// What a server's "come back then" is about: the call's own limiter, or the widest limit.
-    pub(super) fn widest(self) -> Option<&'a Limiter> {
-        self.all().last().map(|limit| limit.limiter)
+fn pause(limiter: &Limiter, now: Instant, failure: &Failure, most: Duration) {
+    match (failure.class, failure.hint.delay()) {
+        // An endless hint is no time to come back, and must not stop everybody for ever.
+        (Class::Throttled, Some(delay)) if delay < Duration::MAX => {
+            limiter.pause_until(now.saturating_add(delay.min(most)));
+        }
+        _ => {}
     }
 }

@@ -37,7 +37,7 @@ pub fn parse(value: &[u8], wall_now: Duration) -> Option<Duration> {
 
 /// A date and time of day in UTC.
 struct DateTime {
-    year: i64,
+    year: i32,
     month: u8,
     day: u8,
     second_of_day: u32,
@@ -60,14 +60,14 @@ impl DateTime {
     const fn unix_seconds(&self) -> i64 {
         // Years that begin in March, so that a leap day is a year's last.
         let (year, month) = match self.month {
-            1 | 2 => (self.year - 1, self.month as i64 + 9),
-            _ => (self.year, self.month as i64 - 3),
+            1 | 2 => (self.year - 1, self.month as i32 + 9),
+            _ => (self.year, self.month as i32 - 3),
         };
         let leap_days = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
         // 153 days in each five months from March on: 31, 30, 31, 30, 31.
-        let day_of_year = (153 * month + 2) / 5 + self.day as i64 - 1;
+        let day_of_year = (153 * month + 2) / 5 + self.day as i32 - 1;
         // 719,468 days from 1 March of year 0 to 1 January 1970.
-        let days = 365 * year + leap_days + day_of_year - 719_468;
+        let days = 365 * year as i64 + (leap_days + day_of_year - 719_468) as i64;
         days * DAY + self.second_of_day as i64
     }
 }
@@ -124,7 +124,9 @@ fn asctime(value: &[u8]) -> Option<DateTime> {
 fn with_century(date: DateTime, wall_now: Duration) -> Option<DateTime> {
     let now = i64::try_from(wall_now.as_secs()).ok()?;
     // Within a year of the truth, so the search starts no lower than the answer.
-    let year_now = 1970 + now / MEAN_YEAR;
+    // A clock that is a thousand million years ahead is none.
+    let years = i32::try_from(now / MEAN_YEAR).ok().filter(|&years| years < 1_000_000_000)?;
+    let year_now = 1970 + years;
     let mut year = (year_now + 51) / 100 * 100 + date.year;
     // At most 50 years ahead: the same day 50 years earlier is not after now. OK because each step
     // goes back a century, and 150 years before `year_now` is before now.
@@ -166,8 +168,8 @@ impl Text<'_> {
         Some(self.digit()? * 10 + self.digit()?)
     }
 
-    fn four_digits(&mut self) -> Option<i64> {
-        Some(i64::from(self.two_digits()?) * 100 + i64::from(self.two_digits()?))
+    fn four_digits(&mut self) -> Option<i32> {
+        Some(i32::from(self.two_digits()?) * 100 + i32::from(self.two_digits()?))
     }
 
     /// `08:49:37` as a second of the day; second 60 is a leap second.
@@ -273,13 +275,13 @@ mod tests {
     proptest! {
         #[test]
         fn counting_days_one_by_one_agrees(
-            year in 1970..2400_i64,
+            year in 1970..2400_i32,
             month in 1..=12_u8,
             day in 1..=31_u8,
         ) {
             let date = DateTime { year, month, day, second_of_day: 0 };
             prop_assume!(date.exists());
-            let is_leap = |year: i64| year % 4 == 0 && year % 100 != 0 || year % 400 == 0;
+            let is_leap = |year: i32| year % 4 == 0 && year % 100 != 0 || year % 400 == 0;
             let years: i64 = (1970..year).map(|y| if is_leap(y) { 366 } else { 365 }).sum();
             let lengths =
                 [31, if is_leap(year) { 29 } else { 28 }, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];

@@ -4,8 +4,9 @@
 use core::time::Duration;
 
 use super::date;
-use super::retry_after::{SECOND, decimal, trim};
+use super::retry_after::{MILLISECOND, SECOND, decimal, trim};
 use crate::outcome::Hint;
+use crate::time::{minus, plus, times};
 
 /// When the server's limits let the next request through: the longest reset over the dimensions
 /// that are exhausted (of which nothing remains). [`Hint::Absent`] if none is, or if it cannot be
@@ -58,7 +59,8 @@ pub fn rate_limit<N: AsRef<[u8]>, V: AsRef<[u8]>>(
             }
         }
     }
-    limits.into_iter().map(Limit::hint).fold(longest, Hint::or_longer)
+    // By reference: nine of them are much to move.
+    limits.iter().fold(longest, |longest, limit| longest.or_longer(limit.hint()))
 }
 
 /// What is known of one dimension of one family of headers.
@@ -95,8 +97,9 @@ impl Format {
         match self {
             Self::Duration => duration(value),
             Self::Seconds => decimal(value, SECOND),
-            Self::Timestamp => match (date::parse_rfc_3339(value), wall_now) {
-                (Some(then), Some(now)) => Hint::after(then.saturating_sub(now)),
+            // Who has no wall clock need not be able to read dates.
+            Self::Timestamp => match wall_now.map(|now| (date::parse_rfc_3339(value), now)) {
+                Some((Some(then), now)) => Hint::after(minus(then, now)),
                 _ => Hint::Malformed,
             },
         }
@@ -160,14 +163,14 @@ fn duration(value: &[u8]) -> Hint {
     let (mut rest, mut sum, mut finest) = (value, Duration::ZERO, SECOND);
     while !rest.is_empty() {
         let digits = rest.iter().take_while(|byte| byte.is_ascii_digit() || **byte == b'.');
-        let (number, tail) = rest.split_at(digits.count());
+        let Some((number, tail)) = rest.split_at_checked(digits.count()) else { break };
         let letters = tail.iter().take_while(|byte| !byte.is_ascii_digit() && **byte != b'.');
-        let (unit, tail) = tail.split_at(letters.count());
+        let Some((unit, tail)) = tail.split_at_checked(letters.count()) else { break };
         let Some((seconds, fraction)) = unit_of(unit) else { return Hint::Malformed };
         let Hint::After { delay, granularity } = decimal(number, fraction) else {
             return Hint::Malformed;
         };
-        sum = sum.saturating_add(delay.saturating_mul(seconds));
+        sum = plus(sum, times(delay, seconds));
         finest = finest.min(granularity.saturating_mul(seconds));
         rest = tail;
     }
@@ -184,7 +187,7 @@ const fn unit_of(unit: &[u8]) -> Option<(u32, u32)> {
         b"h" => (3_600, SECOND),
         b"m" => (60, SECOND),
         b"s" => (1, SECOND),
-        b"ms" => (1, 1_000_000),
+        b"ms" => (1, MILLISECOND),
         // With the sign for micro, and with the Greek letter.
         b"us" | b"\xc2\xb5s" | b"\xce\xbcs" => (1, 1_000),
         b"ns" => (1, 1),

@@ -4,6 +4,8 @@ use core::time::Duration;
 
 use super::date;
 use crate::outcome::Hint;
+use crate::time::{duration, minus, plus};
+use crate::wide::divided;
 
 /// What the headers of one response say about trying again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -75,7 +77,7 @@ pub fn retry_after(value: &[u8], wall_now: Option<Duration>) -> Hint {
             .unwrap_or(Hint::Malformed);
     }
     match wall_now.and_then(|now| Some((now, date::parse(value, now)?))) {
-        Some((now, date)) => Hint::after(date.saturating_sub(now)),
+        Some((now, date)) => Hint::after(minus(date, now)),
         None => Hint::Malformed,
     }
 }
@@ -110,7 +112,7 @@ pub fn x_should_retry(value: &[u8]) -> Option<bool> {
 }
 
 pub(super) const SECOND: u32 = 1_000_000_000;
-const MILLISECOND: u32 = 1_000_000;
+pub(super) const MILLISECOND: u32 = 1_000_000;
 
 /// One bad member spoils a list: what the rest of it meant is then a guess.
 const fn longest_of_all(a: Hint, b: Hint) -> Hint {
@@ -143,10 +145,15 @@ pub(super) fn decimal(text: &[u8], unit: u32) -> Hint {
     }
     nanos += u32::from(beyond);
 
-    let units_a_second = u64::from(SECOND.checked_div(unit).unwrap_or(1));
     let delay = number(whole).map_or(Duration::MAX, |whole| {
-        let rest = whole % units_a_second * u64::from(unit) + u64::from(nanos); // at most 10^9
-        Duration::from_secs(whole / units_a_second).saturating_add(Duration::from_nanos(rest))
+        let (seconds, rest) = match unit {
+            SECOND => (whole, 0),
+            MILLISECOND => divided::<1_000>(whole),
+            1_000 => divided::<1_000_000>(whole),
+            _ => divided::<1_000_000_000>(whole),
+        };
+        let rest = u64::from(rest) * u64::from(unit) + u64::from(nanos); // at most 10^9
+        plus(Duration::from_secs(seconds), duration(rest))
     });
     Hint::After { delay, granularity: place }
 }

@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use super::{DAY, DateTime, Text};
+use crate::time::{duration, plus};
 
 /// The time since the Unix epoch that an RFC 3339 timestamp names, zero for one before the epoch.
 ///
@@ -37,7 +38,7 @@ pub fn parse_rfc_3339(value: &[u8]) -> Option<Duration> {
     }
     let seconds = date.unix_seconds() - offset;
     let whole = u64::try_from(seconds).ok().map(Duration::from_secs);
-    Some(whole.unwrap_or_default().saturating_add(Duration::from_nanos(nanos)))
+    Some(plus(whole.unwrap_or_default(), duration(nanos)))
 }
 
 impl Text<'_> {
@@ -47,18 +48,18 @@ impl Text<'_> {
 
     /// The digits after a point, at least one, as nanoseconds rounded up.
     fn fraction(&mut self) -> Option<u64> {
-        let (mut place, mut nanos, mut beyond) = (1_000_000_000, 0, false);
+        let (mut place, mut nanos, mut beyond) = (1_000_000_000_u32, 0, false);
         let mut digit = self.digit()?;
         loop {
             if place > 1 {
                 place /= 10;
-                nanos += u64::from(digit) * place; // OK: below 10^9.
+                nanos += u32::from(digit) * place; // OK: below 10^9.
             } else {
                 beyond |= digit != 0;
             }
             match self.digit() {
                 Some(next) => digit = next,
-                None => return Some(nanos + u64::from(beyond)),
+                None => return Some(u64::from(nanos + u32::from(beyond))),
             }
         }
     }

@@ -1,0 +1,21 @@
+//! The machine with circuit breaker and limiter.
+
+#![no_main]
+#![no_std]
+
+use cortex_m_rt::entry;
+use holdoff::{Failure, Hint, Outcome};
+use size::{BREAKER, LIMITER, drive, input};
+
+size::no_panic!();
+
+#[entry]
+fn main() -> ! {
+    loop {
+        drive(|call| call.with_breaker(&BREAKER).with_limiter(&LIMITER, 1), outcome);
+    }
+}
+
+fn outcome() -> Outcome {
+    input(Outcome::Failure(Failure::throttled().with_hint(Hint::Absent)))
+}
