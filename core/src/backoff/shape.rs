@@ -67,6 +67,13 @@ impl fmt::Debug for Shape {
     }
 }
 
+#[cfg(feature = "defmt")]
+impl defmt::Format for Shape {
+    fn format(&self, f: defmt::Formatter<'_>) {
+        defmt::write!(f, "_");
+    }
+}
+
 impl PartialEq for Shape {
     fn eq(&self, _: &Self) -> bool {
         true
