@@ -41,8 +41,8 @@
 //!
 //! # Features
 //! None is on by default, and none changes what a call does.
-//! - `defmt`: `Log`, an observer that logs by defmt, and `defmt::Format` for events, stop reasons and
-//!   errors.
+//! - `defmt`: `Log`, an observer that logs by defmt, and `defmt::Format` for events, stop reasons
+//!   and errors.
 //!
 //! # What this crate does not do
 //! It decides nothing: when to try again, how long to wait and when to stop is [`holdoff`]'s

@@ -65,11 +65,12 @@
 //! It also follows redirects: the answer is the last one's, the upstream the first one's. Whoever
 //! redirected a request may have processed it, so 429, 503 and 529 from another URL are no refusal
 //! of it. But reqwest does not tell that a connection failed only after a redirect, or that a URL
-//! redirected to itself. Where a repeated POST would do harm and its answer may be a redirect, build
-//! the client with [`redirects`], which hears of it.
+//! redirected to itself. Where a repeated POST would do harm and its answer may be a redirect,
+//! build the client with [`redirects`], which hears of it.
 //!
-//! An idempotency key is made for each call through the guard. Where a call of another kind is tried
-//! again around it, set the header yourself outside of both, or each round has a key of its own.
+//! An idempotency key is made for each call through the guard. Where a call of another kind is
+//! tried again around it, set the header yourself outside of both, or each round has a key of its
+//! own.
 //!
 //! # What it costs
 //! A request that succeeds allocates nothing beyond what it does without us when it is built by

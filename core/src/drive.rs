@@ -343,8 +343,8 @@ fn begun<'a, const BUCKETS: usize>(
     begin(now)
 }
 
-/// What an attempt came to that returned, or else reached its timeout; its value, if it has one, and
-/// its error in `last`. None of this is on the stack while the outcome is recorded.
+/// What an attempt came to that returned, or else reached its timeout; its value, if it has one,
+/// and its error in `last`. None of this is on the stack while the outcome is recorded.
 #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
 fn judged<O, T, E>(
     returned: Option<O>,

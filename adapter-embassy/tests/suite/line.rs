@@ -59,8 +59,8 @@ fn one_more_than_there_is_room_for_is_told_at_once() {
     assert!(calls[..4].iter().all(|call| bench.until(call).1.is_ok()));
 }
 
-/// embassy-sync 0.8's fair semaphore fails this: it tells nobody of a waiter that was woken and then
-/// dropped.
+/// embassy-sync 0.8's fair semaphore fails this: it tells nobody of a waiter that was woken and
+/// then dropped.
 #[test]
 fn a_waiter_dropped_after_it_was_woken_hands_its_turn_on() {
     static LIMITER: FairLimiter<4> = FairLimiter::new(TENTH);

@@ -31,8 +31,8 @@ async fn an_outer_layer_tries_again_and_the_inner_does_not() {
     assert_eq!(server.received().len(), 4 + 4 * 3);
 }
 
-/// With a budget of 10 % and 3 that both layers share, layers that are let multiply do not: 3 retries
-/// in all, whoever asks for them.
+/// With a budget of 10 % and 3 that both layers share, layers that are let multiply do not: 3
+/// retries in all, whoever asks for them.
 #[tokio::test]
 async fn a_budget_that_layers_share_bounds_their_product() {
     static SHARED: Upstream =

@@ -1,8 +1,9 @@
 //! A gateway: three tasks share one upstream to an uplink that fails now and then, is down for a
 //! quarter of a minute, and sometimes asks to be left alone.
 //!
-//! Telemetry sends often, commands are fetched now and then, the firmware is looked for rarely. Each
-//! keeps what it could not get rid of and asks again when the upstream says that it could make sense.
+//! Telemetry sends often, commands are fetched now and then, the firmware is looked for rarely.
+//! Each keeps what it could not get rid of and asks again when the upstream says that it could make
+//! sense.
 
 #![no_std]
 #![no_main]

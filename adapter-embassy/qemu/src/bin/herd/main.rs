@@ -1,5 +1,5 @@
-//! The experiment of `herd run` on a chip: a hundred clients, a provider that answers 20 at once and
-//! then 10 a second, and the figures that come of it.
+//! The experiment of `herd run` on a chip: a hundred clients, a provider that answers 20 at once
+//! and then 10 a second, and the figures that come of it.
 //!
 //! Each client is a [`holdoff::Call`]. Time is SysTick's: an event is handled in the very
 //! millisecond in which it is due, or the run has failed. Order of events and random numbers are
@@ -42,8 +42,8 @@ fn SysTick() {
     systick::on_tick();
 }
 
-/// Where chance does not decide, the figures of `herd run`; where it does, the lowest and the highest
-/// ones of 10,000 runs. Times to a tenth of a second, but the limiter's to the millisecond.
+/// Where chance does not decide, the figures of `herd run`; where it does, the lowest and the
+/// highest ones of 10,000 runs. Times to a tenth of a second, but the limiter's to the millisecond.
 fn check(row: &Row) {
     let &Row { strategy, ok, requests, rejected, last, p95 } = row;
     let within = |figure: u32, least, most| {

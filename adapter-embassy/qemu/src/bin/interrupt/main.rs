@@ -6,8 +6,8 @@
 //! take permits and tokens, and change the quota; neither waits for the other. What must hold is
 //! checked all the time and at the end.
 //!
-//! Time is the number of interrupts: it leaps when one strikes, also between the main loop's look at
-//! the clock and what it does with it.
+//! Time is the number of interrupts: it leaps when one strikes, also between the main loop's look
+//! at the clock and what it does with it.
 
 #![no_std]
 #![no_main]
