@@ -138,26 +138,19 @@ where
         most => most,
     };
     let is_announced = !is_handed_on && (nesting.is_inside() || most > 1);
+    // What does no harm twice need not be told whether it was answered by a redirect.
+    let is_tracked = safety != Safety::Idempotent || key.is_some();
     let marks = Marks { key, attempt_header: attempt_header.filter(|_| is_announced) };
 
-    // What does no harm twice need not be told whether it was answered by a redirect.
-    let is_tracked = safety != Safety::Idempotent || marks.key.is_some();
-    // Locked by one task only: whoever calls the closures below, and polls, takes turns.
+    // Both are locked by one task only: what is called and polled below takes turns.
+    let source = Mutex::new(Source { request: Some(request), again, marks, most });
     let attempt = pin!(None);
-    let slot = Mutex::new(Slot {
-        request: Some(request),
-        again,
-        attempt,
-        last: None,
-        failure: None,
-        in_flight: None,
-    });
+    let slot = Mutex::new(Slot { attempt, last: None, failure: None, in_flight: None });
     let operation = |attempt: Attempt| {
         let mut locked = lock(&slot);
         locked.last = locked.last.take().map(Last::release);
         locked.in_flight = Some(attempt);
-        let request = locked.next(attempt, most, &marks);
-        let work = make_attempt(settings, transport, reading, request, attempt, is_tracked);
+        let work = make_attempt(settings, transport, reading, &source, attempt, is_tracked);
         locked.attempt.set(Some(work));
         InPlace(&slot)
     };
@@ -169,8 +162,8 @@ where
             (failure, ())
         })
     };
-    let called = nesting.scope(prepared.run_with(classify, operation)).await;
-    called.map_err(|gave_up| {
+    let call = pin!(prepared.run_with(classify, operation));
+    nesting.scope(call).await.map_err(|gave_up| {
         let mut slot = lock(&slot);
         let (last, failure, in_flight) = (slot.last.take(), slot.failure, slot.in_flight);
         let timed_out = in_flight.map(|attempt| match policy.attempt_timeout() {
@@ -183,10 +176,7 @@ where
 }
 
 /// What is kept between attempts.
-struct Slot<'a, F, A> {
-    /// Until it is sent.
-    request: Option<Request>,
-    again: Again<F>,
+struct Slot<'a, A> {
     /// The one in flight.
     attempt: Pin<&'a mut Option<A>>,
     last: Option<Last>,
@@ -195,9 +185,19 @@ struct Slot<'a, F, A> {
     in_flight: Option<Attempt>,
 }
 
-impl<F: FnMut() -> reqwest::Result<Request>, A> Slot<'_, F, A> {
-    /// The request of `attempt`, of `most`: the last clone of a request is the request itself.
-    fn next(&mut self, attempt: Attempt, most: u32, marks: &Marks<'_>) -> Result<Request, Failed> {
+/// Where the request of each attempt comes from.
+struct Source<'a, F> {
+    /// Until it is sent.
+    request: Option<Request>,
+    again: Again<F>,
+    marks: Marks<'a>,
+    /// How many attempts there may be.
+    most: u32,
+}
+
+impl<F: FnMut() -> reqwest::Result<Request>> Source<'_, F> {
+    /// The request of `attempt`: the last clone of a request is the request itself.
+    fn next(&mut self, attempt: Attempt) -> Result<Request, Failed> {
         if let Again::Build(build) = &mut self.again
             && attempt.number > 1
         {
@@ -205,10 +205,10 @@ impl<F: FnMut() -> reqwest::Result<Request>, A> Slot<'_, F, A> {
         }
         // Where it is: to move a request takes as long as to mark it.
         if let Some(request) = &mut self.request {
-            marks.put_on(request, attempt);
+            self.marks.put_on(request, attempt);
         }
         let request = match &self.again {
-            Again::Clone if attempt.number < most => {
+            Again::Clone if attempt.number < self.most => {
                 self.request.as_ref().and_then(Request::try_clone)
             }
             Again::Build(_) | Again::Clone => self.request.take(),
@@ -217,15 +217,15 @@ impl<F: FnMut() -> reqwest::Result<Request>, A> Slot<'_, F, A> {
     }
 }
 
-fn lock<T>(slot: &Mutex<T>) -> MutexGuard<'_, T> {
-    slot.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The attempt in the slot, which it ends when it is dropped. The layers that run it hand this on:
 /// each would move the request and all of its future otherwise.
-struct InPlace<'a, 'b, F, A>(&'a Mutex<Slot<'b, F, A>>);
+struct InPlace<'a, 'b, A>(&'a Mutex<Slot<'b, A>>);
 
-impl<F, A: Future> Future for InPlace<'_, '_, F, A> {
+impl<A: Future> Future for InPlace<'_, '_, A> {
     type Output = A::Output;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<A::Output> {
@@ -235,7 +235,7 @@ impl<F, A: Future> Future for InPlace<'_, '_, F, A> {
     }
 }
 
-impl<F, A> Drop for InPlace<'_, '_, F, A> {
+impl<A> Drop for InPlace<'_, '_, A> {
     fn drop(&mut self) {
         lock(self.0).attempt.set(None);
     }
@@ -290,15 +290,15 @@ fn idempotency_key(
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
-async fn make_attempt<R: Reading>(
+async fn make_attempt<F: FnMut() -> reqwest::Result<Request>, R: Reading>(
     settings: &Settings,
     transport: &impl Transport,
     reading: &R,
-    request: Result<Request, Failed>,
+    source: &Mutex<Source<'_, F>>,
     attempt: Attempt,
     is_tracked: bool,
 ) -> Result<R::Output, Failed> {
-    let request = request?;
+    let request = lock(source).next(attempt)?;
     let span = Span::start(&request, attempt);
     let ends_at = attempt.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     let asked = is_tracked.then(|| target(request.url()));
