@@ -140,22 +140,19 @@ impl<'a, const BUCKETS: usize> Prepared<'a, BUCKETS> {
 impl<'a, const BUCKETS: usize, X: Future<Output = ()>> Prepared<'a, BUCKETS, X> {
     /// The same call, [observed](crate::observe) as one to the upstream called `name`; the
     /// upstream's own name if not set, and `default` without one.
-    pub fn named(mut self, name: &'static str) -> Self {
-        self.name = name;
-        self
+    pub fn named(self, name: &'static str) -> Self {
+        Self { name, ..self }
     }
 
     /// The same call, each attempt of which costs `cost` tokens of its limiter, if it has one.
     /// Costs 1 if not set.
-    pub fn with_cost(mut self, cost: u32) -> Self {
-        self.cost = cost;
-        self
+    pub fn with_cost(self, cost: u32) -> Self {
+        Self { cost, ..self }
     }
 
     /// The same call, over `deadline` after it starts, waits and all attempts included.
-    pub fn with_deadline(mut self, deadline: Duration) -> Self {
-        self.policy = self.policy.with_deadline(deadline);
-        self
+    pub fn with_deadline(self, deadline: Duration) -> Self {
+        Self { policy: self.policy.with_deadline(deadline), ..self }
     }
 
     /// The same call, each attempt of which also takes from all of `limits`, or from none; then
@@ -188,22 +185,19 @@ impl<'a, const BUCKETS: usize, X: Future<Output = ()>> Prepared<'a, BUCKETS, X> 
     /// assert_eq!((REQUESTS.available(), TOKENS.available()), (4, 650));
     /// # }
     /// ```
-    pub fn with_limits(mut self, limits: &'a [Limit<'a>]) -> Self {
-        self.limits = limits;
-        self
+    pub fn with_limits(self, limits: &'a [Limit<'a>]) -> Self {
+        Self { limits, ..self }
     }
 
     /// The same call, of at most so many attempts, the first included.
-    pub fn with_max_attempts(mut self, max_attempts: NonZeroU32) -> Self {
-        self.policy = self.policy.with_max_attempts(max_attempts);
-        self
+    pub fn with_max_attempts(self, max_attempts: NonZeroU32) -> Self {
+        Self { policy: self.policy.with_max_attempts(max_attempts), ..self }
     }
 
     /// The same call, `observer` being told what happens, beside the upstream's counters and its
     /// own observer.
-    pub fn with_observer(mut self, observer: &'a dyn Observer) -> Self {
-        self.observer = Some(observer);
-        self
+    pub fn with_observer(self, observer: &'a dyn Observer) -> Self {
+        Self { observer: Some(observer), ..self }
     }
 
     /// The same call, by `policy` instead of the upstream's. Settings of single values, such as
@@ -221,16 +215,14 @@ impl<'a, const BUCKETS: usize, X: Future<Output = ()>> Prepared<'a, BUCKETS, X> 
     /// assert_eq!(gave_up.attempts, 9);
     /// # }
     /// ```
-    pub fn with_policy(mut self, policy: Policy) -> Self {
-        self.policy = policy;
-        self
+    pub fn with_policy(self, policy: Policy) -> Self {
+        Self { policy, ..self }
     }
 
     /// The same call, repeated after a failure in which it may have been processed only if
     /// `safety` allows. Safe to repeat if not set.
-    pub fn with_safety(mut self, safety: Safety) -> Self {
-        self.safety = safety;
-        self
+    pub fn with_safety(self, safety: Safety) -> Self {
+        Self { safety, ..self }
     }
 
     /// The same call, one of several: another may be made if this one fails.
