@@ -3,8 +3,10 @@
 use core::error::Error as StdError;
 use core::future::Future;
 use core::hash::{Hash, Hasher};
+use core::pin::{Pin, pin};
+use core::task::{Context, Poll};
 use std::hash::DefaultHasher;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use holdoff::http::method_safety;
 use holdoff::{Attempt, Class, Failure, Outcome, Safety, Sent};
@@ -108,10 +110,16 @@ where
         None => method_safety(first.method().as_str().as_bytes()),
     };
 
-    let mut policy = options.policy.unwrap_or(*upstream.policy());
-    policy = options.deadline.map_or(policy, |deadline| policy.with_deadline(deadline));
-    policy = options.max_attempts.map_or(policy, |most| policy.with_max_attempts(most));
-    let mut prepared = upstream.prepare().with_policy(policy).with_safety(safety);
+    let mut prepared = upstream.prepare().with_safety(safety);
+    if let Some(policy) = options.policy {
+        prepared = prepared.with_policy(policy);
+    }
+    if let Some(deadline) = options.deadline {
+        prepared = prepared.with_deadline(deadline);
+    }
+    if let Some(most) = options.max_attempts {
+        prepared = prepared.with_max_attempts(most);
+    }
     if let Some(cost) = options.cost {
         prepared = prepared.with_cost(cost);
     }
@@ -124,34 +132,40 @@ where
         prepared = prepared.retry_although_nested();
         is_nested = false;
     }
-    let most = if is_nested || safety == Safety::Once { 1 } else { policy.max_attempts().get() };
+    let policy = options.policy.as_ref().unwrap_or_else(|| upstream.policy());
+    let most = match options.max_attempts.unwrap_or(policy.max_attempts()).get() {
+        _ if is_nested || safety == Safety::Once => 1,
+        most => most,
+    };
     let is_announced = !is_handed_on && (nesting.is_inside() || most > 1);
+    // What does no harm twice need not be told whether it was answered by a redirect.
+    let is_tracked = safety != Safety::Idempotent || key.is_some();
     let marks = Marks { key, attempt_header: attempt_header.filter(|_| is_announced) };
 
-    // Locked for a moment by one task only: the closures below take turns.
-    let slot = Slot { request: Some(request), again, last: None, failure: None, in_flight: None };
-    let slot = Mutex::new(slot);
-    let lock = || slot.lock().unwrap_or_else(PoisonError::into_inner);
+    // Both are locked by one task only: what is called and polled below takes turns.
+    let source = Mutex::new(Source { request: Some(request), again, marks, most });
+    let attempt = pin!(None);
+    let slot = Mutex::new(Slot { attempt, last: None, failure: None, in_flight: None });
     let operation = |attempt: Attempt| {
-        let mut slot = lock();
-        slot.last = slot.last.take().map(Last::release);
-        slot.in_flight = Some(attempt);
-        let request = slot.next(attempt, most, &marks);
-        drop(slot);
-        make_attempt(settings, transport, reading, request, attempt)
+        let mut locked = lock(&slot);
+        locked.last = locked.last.take().map(Last::release);
+        locked.in_flight = Some(attempt);
+        let work = make_attempt(settings, transport, reading, &source, attempt, is_tracked);
+        locked.attempt.set(Some(work));
+        InPlace(&slot)
     };
     let classify = |attempted: Result<R::Output, Failed>| {
-        let mut slot = lock();
+        let mut slot = lock(&slot);
         slot.in_flight = None;
         attempted.map_err(|Failed { failure, last }| {
             (slot.last, slot.failure) = (Some(last), Some(failure));
             (failure, ())
         })
     };
-    let called = nesting.scope(prepared.run_with(classify, operation)).await;
-    called.map_err(|gave_up| {
-        let Slot { last, failure, in_flight, .. } =
-            slot.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let call = pin!(prepared.run_with(classify, operation));
+    nesting.scope(call).await.map_err(|gave_up| {
+        let mut slot = lock(&slot);
+        let (last, failure, in_flight) = (slot.last.take(), slot.failure, slot.in_flight);
         let timed_out = in_flight.map(|attempt| match policy.attempt_timeout() {
             Some(timeout) if Some(timeout) == attempt.timeout => TimedOut::Attempt,
             _ => TimedOut::Deadline,
@@ -162,19 +176,28 @@ where
 }
 
 /// What is kept between attempts.
-struct Slot<F> {
-    /// Until it is sent.
-    request: Option<Request>,
-    again: Again<F>,
+struct Slot<'a, A> {
+    /// The one in flight.
+    attempt: Pin<&'a mut Option<A>>,
     last: Option<Last>,
     failure: Option<Failure>,
     /// Still set in the end, if it was cut off.
     in_flight: Option<Attempt>,
 }
 
-impl<F: FnMut() -> reqwest::Result<Request>> Slot<F> {
-    /// The request of `attempt`, of `most`: the last clone of a request is the request itself.
-    fn next(&mut self, attempt: Attempt, most: u32, marks: &Marks<'_>) -> Result<Request, Failed> {
+/// Where the request of each attempt comes from.
+struct Source<'a, F> {
+    /// Until it is sent.
+    request: Option<Request>,
+    again: Again<F>,
+    marks: Marks<'a>,
+    /// How many attempts there may be.
+    most: u32,
+}
+
+impl<F: FnMut() -> reqwest::Result<Request>> Source<'_, F> {
+    /// The request of `attempt`: the last clone of a request is the request itself.
+    fn next(&mut self, attempt: Attempt) -> Result<Request, Failed> {
         if let Again::Build(build) = &mut self.again
             && attempt.number > 1
         {
@@ -182,15 +205,39 @@ impl<F: FnMut() -> reqwest::Result<Request>> Slot<F> {
         }
         // Where it is: to move a request takes as long as to mark it.
         if let Some(request) = &mut self.request {
-            marks.put_on(request, attempt);
+            self.marks.put_on(request, attempt);
         }
         let request = match &self.again {
-            Again::Clone if attempt.number < most => {
+            Again::Clone if attempt.number < self.most => {
                 self.request.as_ref().and_then(Request::try_clone)
             }
             Again::Build(_) | Again::Clone => self.request.take(),
         };
         request.ok_or_else(|| Failed::new(Failure::permanent(), "the request is gone"))
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The attempt in the slot, which it ends when it is dropped. The layers that run it hand this on:
+/// each would move the request and all of its future otherwise.
+struct InPlace<'a, 'b, A>(&'a Mutex<Slot<'b, A>>);
+
+impl<A: Future> Future for InPlace<'_, '_, A> {
+    type Output = A::Output;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<A::Output> {
+        let mut slot = lock(self.0);
+        // It is there as long as this is.
+        slot.attempt.as_mut().as_pin_mut().map_or(Poll::Pending, |attempt| attempt.poll(context))
+    }
+}
+
+impl<A> Drop for InPlace<'_, '_, A> {
+    fn drop(&mut self) {
+        lock(self.0).attempt.set(None);
     }
 }
 
@@ -243,23 +290,23 @@ fn idempotency_key(
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
-async fn make_attempt<R: Reading>(
+async fn make_attempt<F: FnMut() -> reqwest::Result<Request>, R: Reading>(
     settings: &Settings,
     transport: &impl Transport,
     reading: &R,
-    request: Result<Request, Failed>,
+    source: &Mutex<Source<'_, F>>,
     attempt: Attempt,
+    is_tracked: bool,
 ) -> Result<R::Output, Failed> {
-    let request = request?;
+    let request = lock(source).next(attempt)?;
     let span = Span::start(&request, attempt);
     let ends_at = attempt.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-    let asked = target(request.url());
+    let asked = is_tracked.then(|| target(request.url()));
     let work = async {
-        let (response, is_answered) = watched(transport.send(request)).await;
-        let mut is_redirected = is_answered;
+        let (response, mut is_redirected) = watched(pin!(transport.send(request))).await;
         let read = async {
             let response = response?;
-            is_redirected |= target(response.url()) != asked;
+            is_redirected |= asked.is_some_and(|asked| target(response.url()) != asked);
             span.answered(response.status());
             answered(settings, reading, response, ends_at).await
         };

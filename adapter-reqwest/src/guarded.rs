@@ -1,6 +1,7 @@
 //! A client whose requests all go through a guard.
 
-use core::future::Future;
+use core::future::{Future, poll_fn};
+use core::pin::pin;
 use std::sync::Arc;
 
 use reqwest::{Client, Request, RequestBuilder, Response};
@@ -204,9 +205,9 @@ impl<const BUCKETS: usize> Clone for Guarded<BUCKETS> {
 }
 
 impl Transport for Client {
-    // No `async fn`, which would keep the request once more than its future does.
+    // Nothing `async`, which would keep the request, or its future, once more.
     fn send(&self, request: Request) -> impl Future<Output = Result<Response, Failed>> + Send {
-        let sent = self.execute(request);
-        async move { Ok(sent.await?) }
+        let mut sent = self.execute(request);
+        poll_fn(move |context| pin!(&mut sent).poll(context).map_err(Failed::from))
     }
 }

@@ -1,7 +1,8 @@
 //! Redirects, which reqwest follows beneath an attempt and says nothing of.
 
 use core::cell::Cell;
-use core::future::Future;
+use core::future::{Future, poll_fn};
+use core::pin::Pin;
 
 use reqwest::StatusCode;
 use reqwest::redirect::Policy;
@@ -45,7 +46,15 @@ pub fn redirects(policy: Policy) -> Policy {
 }
 
 /// What `attempt` gives, and whether it was answered by a redirect, as far as can be told.
-pub(crate) async fn watched<T>(attempt: impl Future<Output = T>) -> (T, bool) {
-    let attempt = async { (attempt.await, ANSWERED.with(Cell::get)) };
-    ANSWERED.scope(Cell::new(false), attempt).await
+pub(crate) async fn watched<T>(mut attempt: Pin<&mut impl Future<Output = T>>) -> (T, bool) {
+    let mut is_answered = false;
+    let given = poll_fn(|context| {
+        ANSWERED.sync_scope(Cell::new(is_answered), || {
+            let polled = attempt.as_mut().poll(context);
+            is_answered = ANSWERED.with(Cell::get);
+            polled
+        })
+    });
+    let given = given.await;
+    (given, is_answered)
 }
