@@ -94,6 +94,7 @@ impl<'a> Reconnect<'a> {
     /// The server has accepted the session: MQTT's `CONNACK`, say, and not TCP's handshake.
     pub fn connected(&mut self) {
         self.machine.connected(EmbassyTimer.now());
+        self.next = Next::Open; // Also of a try that was not waited for.
     }
 
     /// The connect has failed or the session is over: when the next try may be made.

@@ -116,3 +116,21 @@ fn a_wait_that_is_dropped_is_the_same_wait_when_it_is_taken_up() {
     });
     assert_eq!(retries, 1);
 }
+
+/// A loop that connects first and waits after: its first session ends like any other.
+#[test]
+fn a_first_try_that_was_not_waited_for_counts() {
+    let waits = Bench::new().run(async {
+        let mut random = Random::from_entropy(1);
+        let mut link = Reconnect::new(STRICT, STABLE, &mut random);
+        let mut waits = Vec::new();
+        for _ in 0..3 {
+            link.connected();
+            let lost = millis();
+            link.ready().await;
+            waits.push(millis() - lost);
+        }
+        waits
+    });
+    assert_eq!(waits, [1_000, 2_000, 4_000]);
+}
