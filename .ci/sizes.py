@@ -2,9 +2,10 @@
 """What pieces of the core cost on a Cortex-M3: flash, RAM and stack, as a table.
 
 Builds the images of `.ci/size`, each of which holds one piece and would not link if a panic could
-be reached in it; fails where a piece is larger than it was allowed to become, or links what no
-piece may; with `--strict` also where one is over its target. With `--check README.md` it also fails
-if that file shows another table; that is by Debian's compiler, as other compilers give other sizes.
+be reached in it (and `rest`, for nothing but that); fails where a piece is larger than it was
+allowed to become, or links what no piece may; with `--strict` also where one is over its target.
+With `--check README.md` it also fails if that file shows another table; that is by Debian's
+compiler, as other compilers give other sizes.
 """
 
 import argparse
@@ -36,10 +37,11 @@ STACK = 800, 512
 FORBIDDEN = {
     "software floating point": r"__aeabi_c?[fd](?!iv)\w*|__aeabi_u?[il]2[fd]|__\w*[sd]f\d?",
     "formatting": r".*core::fmt.*",
-    "128-bit division": r"__u?(div|mod|divmod)ti\d",
     "panics": r".*panic.*",
 }
 DIVISION = "__aeabi_uldivmod", "__aeabi_ldivmod"
+# The compiler writes one out in place: no symbol tells of it.
+WIDE_DIVISION = re.compile(r"\b[us](?:div|rem) i128\b")
 
 
 def run(*command: str, **options) -> str:
@@ -49,7 +51,11 @@ def run(*command: str, **options) -> str:
 def built(wants_debian: bool) -> tuple[pathlib.Path, str]:
     """Where the images are, and what compiled them."""
     build = ["build", "--quiet", "--release", "--locked", "--target", TARGET]
-    environment = dict(os.environ, CARGO_TARGET_DIR=str(target_dir()))
+    environment = dict(
+        os.environ,
+        CARGO_TARGET_DIR=str(target_dir()),
+        CARGO_TARGET_THUMBV7M_NONE_EABI_RUSTFLAGS="--emit=llvm-ir",
+    )
     rustc = "rustc"
     if has_target() and not wants_debian:
         cargo = "cargo"
@@ -80,6 +86,12 @@ def size(image: pathlib.Path) -> tuple[int, int]:
 def symbols(image: pathlib.Path) -> list[str]:
     lines = run("arm-none-eabi-nm", "--demangle", image).splitlines()
     return [line.split(maxsplit=2)[-1] for line in lines if not line.startswith(" ")]
+
+
+def divides_wide(image: pathlib.Path) -> bool:
+    listings = (image.parent / "deps").glob(f"{image.name}-*.ll")
+    latest = max(listings, key=lambda listing: listing.stat().st_mtime)
+    return bool(WIDE_DIVISION.search(latest.read_text()))
 
 
 def stack(image: pathlib.Path) -> dict[str, int]:
@@ -116,6 +128,10 @@ def measured(wants_debian: bool) -> tuple[str, list[str], list[str]]:
             found = [symbol for symbol in linked if re.fullmatch(pattern, symbol)]
             if found:
                 errors.append(f"{name}: links {what}: {', '.join(found)}")
+        if divides_wide(images / image):
+            errors.append(f"{name}: contains a 128-bit division")
+    if not divides_wide(images / "rest"):
+        errors.append("`Limiter::set_quota` divides 128 bits, and it was not found")
     table = "\n".join("| " + " | ".join(row) + " |" for row in [rows[0], ["---"] * 5, *rows[1:]])
 
     depth = stack(images / "stack")

@@ -26,7 +26,7 @@ struct State<const WAITING: usize> {
     has_head: bool,
     /// Who is to be the head, and has been woken.
     heir: ManuallyDrop<Option<Waiting>>,
-    /// Something has, and the head has not heard of it.
+    /// Something has since there is this head, which has not heard of it.
     has_changed: bool,
     /// The head, if it is asleep.
     asleep: ManuallyDrop<Option<Waker>>,
@@ -56,7 +56,7 @@ impl<const WAITING: usize> Line<WAITING> {
     /// Lets the head look again; remembered if it is not asleep just now.
     pub(crate) fn wake(&self) {
         wake(self.with(None, |state| {
-            state.has_changed = true;
+            state.has_changed = state.has_head; // Who comes later finds it changed.
             state.asleep.take()
         }));
     }
@@ -117,6 +117,7 @@ impl<const WAITING: usize> State<WAITING> {
 
     /// There is no head any more: who is to be woken to become it.
     fn hand_on(&mut self) -> Option<Waker> {
+        self.has_changed = false;
         // Tickets may have wrapped: the oldest is the furthest from the next one.
         let next_ticket = self.next_ticket;
         let age = |place: &&mut Option<Waiting>| {
@@ -378,6 +379,8 @@ mod tests {
     #[test]
     fn a_change_is_remembered_until_the_head_hears_of_it() {
         let line = Line::<ROOM>::new();
+        line.wake(); // Nobody is there, and who comes finds it changed.
+        let head = line.try_join();
         let woken = Arc::new(Woken(AtomicBool::new(false)));
         let waker = Waker::from(Arc::clone(&woken));
         let mut context = Context::from_waker(&waker);
@@ -388,6 +391,10 @@ mod tests {
         assert!(asleep.as_mut().poll(&mut context).is_ready());
         line.wake(); // Nobody is asleep.
         assert!(Box::pin(line.changed()).as_mut().poll(&mut context).is_ready());
+        assert!(Box::pin(line.changed()).as_mut().poll(&mut context).is_pending());
+        line.wake();
+        drop(head); // Unheard; the next one looks for itself.
+        let _head = line.try_join();
         assert!(Box::pin(line.changed()).as_mut().poll(&mut context).is_pending());
         assert_eq!(Arc::strong_count(&woken), 2, "a dropped sleep leaves no waker behind");
     }

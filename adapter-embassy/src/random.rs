@@ -10,7 +10,8 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 ///
 /// There is no default: a fleet of devices that all start from the same number retries as one, and
 /// jitter is worth nothing. Not for keys or tokens: the series can be guessed
-/// ([xoshiro128++](https://prng.di.unimi.it/), 16 bytes).
+/// ([xoshiro128++](https://prng.di.unimi.it/), 16 bytes). A clone gives the same series again: for
+/// another task take a [`fork`](Self::fork).
 ///
 /// ```
 /// use holdoff_embassy::Random;

@@ -92,9 +92,12 @@ impl<'a> Reconnect<'a> {
     }
 
     /// The server has accepted the session: MQTT's `CONNACK`, say, and not TCP's handshake.
+    ///
+    /// Also without a [`ready`](Self::ready) before it, if that was dropped or left out: the end of
+    /// this session is an end of its own, and waited for.
     pub fn connected(&mut self) {
         self.machine.connected(EmbassyTimer.now());
-        self.next = Next::Open; // Also of a try that was not waited for.
+        self.next = Next::Open;
     }
 
     /// The connect has failed or the session is over: when the next try may be made.

@@ -2,7 +2,7 @@
 
 use core::error::Error;
 use core::fmt;
-use core::future::{Future, pending, poll_fn, ready};
+use core::future::{Future, pending, poll_fn};
 use core::pin::pin;
 use core::task::Poll;
 use core::time::Duration;
@@ -192,8 +192,9 @@ pub async fn run_until<'a, const BUCKETS: usize, O, T, E, F: Future<Output = O>>
     let (mut last, mut timed_out) = (None, false);
     let mut place = None;
     let stop = loop {
-        // Before anything is sent; `ready` completes at once.
-        if unless(cancelled.as_mut(), ready(())).await.is_none() {
+        // Before anything is sent; what is ready completes at once. `core`'s could panic.
+        let ready = poll_fn(|_| Poll::Ready(()));
+        if unless(cancelled.as_mut(), ready).await.is_none() {
             break Stop::Cancelled;
         }
         if call.wants_permit(now) {

@@ -271,7 +271,9 @@ impl Limiter {
             let start = state.tat.max(now);
             let level = state.quota.refill().saturating_sub(start - now);
             // At most the burst, and no more than can be counted until the end of time.
-            let there = level.min(TIME_MAX.saturating_sub(start)) / state.quota.interval;
+            let level = level.min(TIME_MAX.saturating_sub(start));
+            // No interval is zero, but only a quota that was built knows.
+            let there = level.checked_div(state.quota.interval).unwrap_or(0);
             (None, if now < state.paused_until { 0 } else { low_u32(there) })
         })
     }
@@ -381,7 +383,7 @@ fn recounted(now: u64, tat: u64, from: Quota, to: Quota) -> u64 {
     // Everything in nanoseconds of the new quota, relative to `now`: the tokens missing, and the
     // room that a larger burst adds (or a smaller one takes away).
     let missing = u128::from(tat.saturating_sub(now)) * u128::from(to.interval);
-    let missing = missing.div_ceil(u128::from(from.interval));
+    let missing = missing.div_ceil(u128::from(from.interval.max(1))); // OK: it is not less.
     let room = u128::from(to.interval) * u128::from(to.burst.saturating_sub(from.burst));
     let cut = u128::from(to.interval) * u128::from(from.burst.saturating_sub(to.burst));
     let ahead = (missing + room).saturating_sub(cut);
