@@ -67,7 +67,7 @@ mod ticks;
 mod timer;
 mod upstream;
 
-pub use holdoff::drive::GaveUp;
+pub use holdoff::drive::{AcquireError, GaveUp};
 pub use holdoff::{
     Attempt, AttemptKind, Backoff, BackoffConfig, BreakerChange, BreakerConfig, BreakerState,
     BudgetConfig, ChangeUnderWay, CircuitBreaker, Class, Classify, Clock, ConfigError, Counters,
@@ -75,7 +75,7 @@ pub use holdoff::{
     Mode, Observation, Observer, Policy, PolicyConfig, Quota, Rate, Ratio, Refusal, RetryBudget,
     Safety, Sent, Stop, Timer, UnhintedThrottle, valid,
 };
-pub use limiter::{AcquireError, FairLimiter};
+pub use limiter::FairLimiter;
 #[cfg(feature = "defmt")]
 pub use log::Log;
 pub use prepared::Prepared;

@@ -1,54 +1,15 @@
 //! A rate limiter at which tasks wait in line.
 
-use core::error::Error;
-use core::fmt;
 use core::future::Future;
 use core::pin::pin;
 use core::task::Poll;
 use core::time::Duration;
 
-use holdoff::drive::{Queue, QueueFull};
+use holdoff::drive::{AcquireError, Queue, QueueFull};
 use holdoff::{ChangeUnderWay, Clock, Instant, Limiter, Quota, Refusal, Timer};
 
 use crate::line::{Head, Line};
 use crate::timer::EmbassyTimer;
-
-/// Why a limiter did not let somebody wait. Nothing was taken.
-///
-/// ```
-/// use holdoff_embassy::{AcquireError, FairLimiter, Quota, Rate, valid};
-///
-/// static LIMITER: FairLimiter<4> = FairLimiter::new(valid!(Quota::new(Rate::per_second(1), 5)));
-///
-/// # embassy_time::MockDriver::get().reset();
-/// let refused = futures_executor::block_on(LIMITER.acquire(6));
-/// assert_eq!(refused, Err(AcquireError::CostTooHigh { burst: 5 }));
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-#[non_exhaustive]
-pub enum AcquireError {
-    /// The cost is above the burst: no wait is long enough.
-    CostTooHigh {
-        /// The largest cost that can be admitted.
-        burst: u32,
-    },
-    /// Too many are waiting already.
-    QueueFull,
-}
-
-impl fmt::Display for AcquireError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::CostTooHigh { burst } => {
-                write!(f, "cost is above the limiter's burst of {burst}")
-            }
-            Self::QueueFull => f.write_str("too many are waiting for the limiter"),
-        }
-    }
-}
-
-impl Error for AcquireError {}
 
 /// A rate limiter at which tasks wait in line, first come, first served; `WAITING` of them have
 /// room behind the head.
@@ -100,7 +61,7 @@ impl<const WAITING: usize> FairLimiter<WAITING> {
         if cost > burst {
             return Err(AcquireError::CostTooHigh { burst });
         }
-        let _head = self.line.join().await.map_err(|QueueFull| AcquireError::QueueFull)?;
+        let _head = self.line.join().await?;
         loop {
             match self.limiter.try_acquire(EmbassyTimer.now(), cost) {
                 Ok(()) => return Ok(()),

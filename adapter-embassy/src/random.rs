@@ -10,8 +10,8 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 ///
 /// There is no default: a fleet of devices that all start from the same number retries as one, and
 /// jitter is worth nothing. Not for keys or tokens: the series can be guessed
-/// ([xoshiro128++](https://prng.di.unimi.it/), 16 bytes). A clone gives the same series again: for
-/// another task take a [`fork`](Self::fork).
+/// ([xoshiro128++](https://prng.di.unimi.it/), 16 bytes). It cannot be cloned, which would give the
+/// same series again: another task takes a [`fork`](Self::fork).
 ///
 /// ```
 /// use holdoff_embassy::Random;
@@ -23,7 +23,7 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 /// assert_eq!(series(b"device 1"), series(b"device 1"));
 /// assert_ne!(series(b"device 1"), series(b"device 2"));
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Random(Xoshiro128PlusPlus);
 
 impl Random {

@@ -81,7 +81,7 @@ mod timer;
 mod upstream;
 
 pub use failover::{NoneServed, NotCalled, PreparedFailover, Served, failover};
-pub use holdoff::drive::GaveUp;
+pub use holdoff::drive::{AcquireError, GaveUp};
 pub use holdoff::{
     Attempt, AttemptKind, Backoff, BackoffConfig, BreakerChange, BreakerConfig, BreakerState,
     BudgetConfig, CircuitBreaker, Class, Classify, Clock, ConfigError, Counters, CountersSnapshot,
@@ -90,7 +90,7 @@ pub use holdoff::{
     UnhintedThrottle, http, valid,
 };
 pub use keyed::{Idle, Keyed, TableFull};
-pub use limiter::{AcquireError, FairLimiter};
+pub use limiter::FairLimiter;
 pub use lines::Limit;
 pub use nesting::Nesting;
 pub use prepared::Prepared;

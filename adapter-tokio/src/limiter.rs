@@ -1,52 +1,14 @@
 //! A rate limiter at which tasks wait in line.
 
-use core::error::Error;
-use core::fmt;
 use core::num::NonZeroU32;
 use core::time::Duration;
 
-use holdoff::drive::{GaveUp, QueueFull};
+use holdoff::drive::{AcquireError, GaveUp};
 use holdoff::{Classify, Clock, Instant, Limiter, Policy, Quota, Refusal, Timer};
 
 use crate::line::Line;
 use crate::prepared::Prepared;
 use crate::timer::TokioTimer;
-
-/// Why a limiter did not let somebody wait. Nothing was taken.
-///
-/// ```
-/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
-/// # async fn main() {
-/// use holdoff_tokio::{AcquireError, FairLimiter, Quota, Rate, valid};
-///
-/// let limiter = FairLimiter::new(valid!(Quota::new(Rate::per_second(1), 5)));
-/// assert_eq!(limiter.acquire(6).await, Err(AcquireError::CostTooHigh { burst: 5 }));
-/// # }
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum AcquireError {
-    /// The cost is above the burst: no wait is long enough.
-    CostTooHigh {
-        /// The largest cost that can be admitted.
-        burst: u32,
-    },
-    /// Too many are waiting already.
-    QueueFull,
-}
-
-impl fmt::Display for AcquireError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::CostTooHigh { burst } => {
-                write!(f, "cost is above the limiter's burst of {burst}")
-            }
-            Self::QueueFull => f.write_str("too many are waiting for the limiter"),
-        }
-    }
-}
-
-impl Error for AcquireError {}
 
 /// A rate limiter at which tasks wait in line, first come, first served.
 ///
@@ -113,7 +75,7 @@ impl FairLimiter {
         if cost > burst {
             return Err(AcquireError::CostTooHigh { burst });
         }
-        let _head = self.line.join().await.map_err(|QueueFull| AcquireError::QueueFull)?;
+        let _head = self.line.join().await?;
         loop {
             match self.limiter.try_acquire(TokioTimer.now(), cost) {
                 Ok(()) => return Ok(()),

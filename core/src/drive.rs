@@ -1,150 +1,18 @@
 //! The one loop that runs a [`Call`], asynchronous and blocking.
 
-use core::error::Error;
-use core::fmt;
+mod gave_up;
+mod queue;
+
 use core::future::{Future, pending, poll_fn};
 use core::pin::pin;
 use core::task::Poll;
 use core::time::Duration;
 
+pub use self::gave_up::GaveUp;
+pub use self::queue::{AcquireError, NoQueue, Queue, QueueFull};
 use crate::call::{Attempt, Call, Step, Stop};
 use crate::outcome::{Failure, Outcome};
 use crate::time::{Clock, Instant, Timer};
-
-/// A call that ended without success: why, and everything known about it.
-///
-/// `E` is the caller's error, or the response that was not good enough. Nothing handed in is lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-#[non_exhaustive]
-pub struct GaveUp<E> {
-    /// The error of the last attempt that returned one, untouched. `None` if there was no attempt
-    /// or each one was cut off by its timeout.
-    pub last: Option<E>,
-    /// Why there was no further attempt.
-    pub stop: Stop,
-    /// Whether the last attempt was cut off by its timeout; `last` is of an earlier one, then.
-    pub timed_out: bool,
-    /// Attempts made.
-    pub attempts: u32,
-    /// The time since the call started.
-    pub elapsed: Duration,
-    /// How long from then until another attempt could make sense, where that is known.
-    pub retry_after: Option<Duration>,
-}
-
-impl<E> GaveUp<E> {
-    // Not on the stack while attempts are made.
-    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
-    const fn new<const BUCKETS: usize>(
-        call: &Call<'_, BUCKETS>,
-        now: Instant,
-        stop: Stop,
-        last: Option<E>,
-        timed_out: bool,
-    ) -> Self {
-        Self {
-            last,
-            stop,
-            timed_out,
-            attempts: call.attempts(),
-            elapsed: call.elapsed(now),
-            retry_after: call.retry_after(),
-        }
-    }
-}
-
-impl<E> fmt::Display for GaveUp<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let plural = if self.attempts == 1 { "" } else { "s" };
-        let (attempts, elapsed) = (self.attempts, rounded(self.elapsed));
-        write!(f, "gave up after {attempts} attempt{plural} in {elapsed:?}: {}", self.stop)?;
-        if self.timed_out {
-            f.write_str("; the last attempt timed out")?;
-        }
-        match self.retry_after {
-            Some(Duration::MAX) | None => Ok(()),
-            Some(delay) => write!(f, "; worth another try in {:?}", rounded(delay)),
-        }
-    }
-}
-
-/// To the millisecond, if it is that long.
-fn rounded(time: Duration) -> Duration {
-    match Duration::new(time.as_secs(), time.subsec_millis() * 1_000_000) {
-        Duration::ZERO => time,
-        rounded => rounded,
-    }
-}
-
-impl<E: Error + 'static> Error for GaveUp<E> {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        self.last.as_ref().map(|last| last as _)
-    }
-}
-
-/// Where calls wait in line for a limiter.
-///
-/// The holder of the [`Place`](Self::Place) is at the head; only the head asks the limiter and
-/// sleeps. For a line that is shared, implement it for a reference to the line, so that the place
-/// can borrow from it. Dropping the place, or the future that waits for it, lets the next one in
-/// and leaves no debt behind.
-pub trait Queue {
-    /// The head of the line; where there are several lines, of as many as are joined so far.
-    type Place;
-
-    /// Waits to become the head, or, holding a place, of the next line if there is one.
-    ///
-    /// # Errors
-    /// [`QueueFull`] at once if too many are waiting already.
-    fn join(
-        &self,
-        place: Option<Self::Place>,
-    ) -> impl Future<Output = Result<Self::Place, QueueFull>>;
-
-    /// When a limit will have what is needed that has to be waited for before the next line is
-    /// joined. `None`, always where there is one line only: ask the call.
-    fn missing(&self, _place: &Self::Place) -> Option<Instant> {
-        None
-    }
-
-    /// The head is not admitted yet: what it keeps of its place while it waits.
-    fn throttled(&self, place: Self::Place) -> Self::Place {
-        place
-    }
-
-    /// Completes when a limiter changed so that the holder of `place` may be admitted earlier than
-    /// it was told.
-    fn changed(&self, _place: &Self::Place) -> impl Future<Output = ()> {
-        pending()
-    }
-}
-
-/// Too many are waiting in line already.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct QueueFull;
-
-impl fmt::Display for QueueFull {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("too many are waiting in line already")
-    }
-}
-
-impl Error for QueueFull {}
-
-/// No line: everybody asks, and whoever asks first after a token is there gets it.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct NoQueue;
-
-impl Queue for NoQueue {
-    type Place = ();
-
-    async fn join(&self, _place: Option<()>) -> Result<(), QueueFull> {
-        Ok(())
-    }
-}
 
 /// Runs a call to its end: attempts, waits and timeouts.
 ///

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 use common::secs;
 use defmt::Format;
-use holdoff::drive::{GaveUp, NoQueue, QueueFull};
+use holdoff::drive::{AcquireError, GaveUp, NoQueue, QueueFull};
 use holdoff::http::{Signals, Statuses};
 use holdoff::{
     Attempt, AttemptKind, Backoff, BackoffConfig, BreakerChange, BreakerConfig, BreakerState,
@@ -164,6 +164,7 @@ fn everything_there_is_to_log_can_be_logged() {
         ChangeUnderWay,
         BudgetEmpty,
         QueueFull,
+        AcquireError,
         NoQueue,
         NoCandidate,
         NoEntry,

@@ -49,6 +49,24 @@ pub fn drive(with_parts: impl FnOnce(Call<'static>) -> Call<'static>, outcome: f
     }
 }
 
+/// Calls from the application to a service with everything that guards it.
+#[inline(always)]
+pub fn guarded(outcome: fn() -> Outcome) -> ! {
+    loop {
+        drive(
+            |call| call.with_breaker(&BREAKER).with_limiter(&LIMITER, 1).with_budget(&BUDGET),
+            outcome,
+        );
+    }
+}
+
+/// The headers of an answer.
+#[inline(always)]
+pub fn headers() -> impl Iterator<Item = (&'static str, &'static [u8])> + Clone {
+    let headers: &'static [(&str, &[u8])] = input(&[("retry-after", b"1")]);
+    headers.iter().copied()
+}
+
 pub fn now() -> Instant {
     Instant::from_nanos(input(1))
 }

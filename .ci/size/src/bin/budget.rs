@@ -5,18 +5,13 @@
 
 use cortex_m_rt::entry;
 use holdoff::{Failure, Hint, Outcome};
-use size::{BREAKER, BUDGET, LIMITER, drive, input};
+use size::{guarded, input};
 
 size::no_panic!();
 
 #[entry]
 fn main() -> ! {
-    loop {
-        drive(
-            |call| call.with_breaker(&BREAKER).with_limiter(&LIMITER, 1).with_budget(&BUDGET),
-            outcome,
-        );
-    }
+    guarded(outcome)
 }
 
 fn outcome() -> Outcome {

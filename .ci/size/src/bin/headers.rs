@@ -6,22 +6,16 @@
 use cortex_m_rt::entry;
 use holdoff::Outcome;
 use holdoff::http::{Signals, Statuses};
-use size::{BREAKER, BUDGET, LIMITER, drive, input};
+use size::{guarded, headers, input};
 
 size::no_panic!();
 
 #[entry]
 fn main() -> ! {
-    loop {
-        drive(
-            |call| call.with_breaker(&BREAKER).with_limiter(&LIMITER, 1).with_budget(&BUDGET),
-            outcome,
-        );
-    }
+    guarded(outcome)
 }
 
 fn outcome() -> Outcome {
-    let headers: &[(&str, &[u8])] = input(&[("retry-after", b"1")]);
-    let signals = Signals::from_headers(headers.iter().copied(), None);
+    let signals = Signals::from_headers(headers(), None);
     Statuses::HTTP.outcome(input(503), signals)
 }
