@@ -54,12 +54,11 @@ impl<const WAITING: usize> FairLimiter<WAITING> {
     /// Dropping the future at any point leaves nothing behind: tokens are taken in the very poll
     /// that completes it.
     pub async fn acquire(&self, cost: u32) -> Result<(), AcquireError> {
-        let burst = self.limiter.quota().burst();
-        if cost == 0 {
-            return Ok(());
-        }
-        if cost > burst {
-            return Err(AcquireError::CostTooHigh { burst });
+        // Whoever need not wait takes no place: nobody finds a line in which nobody waits.
+        match self.try_acquire(cost) {
+            Ok(()) => return Ok(()),
+            Err(Refusal::Never { burst }) => return Err(AcquireError::CostTooHigh { burst }),
+            Err(Refusal::NotYet { .. }) => {}
         }
         let _head = self.line.join().await?;
         loop {
@@ -96,17 +95,23 @@ impl<const WAITING: usize> FairLimiter<WAITING> {
     /// ```
     ///
     /// # Errors
-    /// [`Refusal::NotYet`] with the instant at which asking again can succeed, if nobody else asks;
-    /// [`Refusal::Never`] if `cost` is above the burst.
+    /// [`Refusal::NotYet`] with the earliest instant at which asking again can succeed, later than
+    /// now: when `cost` tokens are there, and while somebody waits a token's time after that, as
+    /// the head of the line takes one at least. If it takes more, or others wait behind it, asking
+    /// again then says when; if it leaves, asking earlier can succeed. [`Refusal::Never`] if `cost`
+    /// is above the burst.
     pub fn try_acquire(&self, cost: u32) -> Result<(), Refusal> {
         let now = EmbassyTimer.now();
-        if cost == 0 {
-            return Ok(());
+        if cost == 0 || self.line.is_empty() {
+            return self.limiter.try_acquire(now, cost);
         }
-        match self.line.try_join() {
-            Some(_head) => self.limiter.try_acquire(now, cost),
-            None => self.limiter.peek(now, cost).and(Err(Refusal::NotYet { until: now })),
-        }
+        let until = match self.limiter.peek(now, cost) {
+            Ok(()) => now,
+            Err(Refusal::NotYet { until }) => until,
+            Err(never @ Refusal::Never { .. }) => return Err(never),
+        };
+        let token = self.limiter.quota().interval(); // Not zero, so this is later than now.
+        Err(Refusal::NotYet { until: until.saturating_add(token) })
     }
 
     /// Settles what was only estimated when it was taken: gives back what was too much, or takes

@@ -66,10 +66,9 @@ impl<const WAITING: usize> Line<WAITING> {
         self.with(0, |state| state.waiting.iter().flatten().count() + usize::from(state.has_head))
     }
 
-    /// The head's place, if nobody is in line.
-    pub(crate) fn try_join(&self) -> Option<Head<'_, WAITING>> {
-        // Made only if there is one: its end hands the place on.
-        if self.with(false, State::try_join) { Some(Head(self)) } else { None }
+    /// Whether nobody is in line.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.with(false, |state| !state.has_head)
     }
 
     /// Waits to become the head.
@@ -233,7 +232,7 @@ impl<const WAITING: usize> Drop for Asleep<'_, WAITING> {
 #[cfg(test)]
 mod tests {
     use core::future::Future;
-    use core::pin::Pin;
+    use core::pin::{Pin, pin};
     use core::sync::atomic::{AtomicBool, Ordering};
     use std::boxed::Box;
     use std::collections::VecDeque;
@@ -364,6 +363,7 @@ mod tests {
                     }
                 }
                 prop_assert_eq!(line.waiting(), model.line.len());
+                prop_assert_eq!(line.is_empty(), model.line.is_empty());
             }
             // Only by being woken does everybody get to the head.
             while let Some(&head) = model.line.front() {
@@ -380,7 +380,11 @@ mod tests {
     fn a_change_is_remembered_until_the_head_hears_of_it() {
         let line = Line::<ROOM>::new();
         line.wake(); // Nobody is there, and who comes finds it changed.
-        let head = line.try_join();
+        let join = || {
+            let polled = pin!(line.join()).poll(&mut Context::from_waker(Waker::noop()));
+            polled.map(|joined| joined.expect("there is room"))
+        };
+        let head = join();
         let woken = Arc::new(Woken(AtomicBool::new(false)));
         let waker = Waker::from(Arc::clone(&woken));
         let mut context = Context::from_waker(&waker);
@@ -393,8 +397,9 @@ mod tests {
         assert!(Box::pin(line.changed()).as_mut().poll(&mut context).is_ready());
         assert!(Box::pin(line.changed()).as_mut().poll(&mut context).is_pending());
         line.wake();
+        assert!(head.is_ready());
         drop(head); // Unheard; the next one looks for itself.
-        let _head = line.try_join();
+        let _head = join();
         assert!(Box::pin(line.changed()).as_mut().poll(&mut context).is_pending());
         assert_eq!(Arc::strong_count(&woken), 2, "a dropped sleep leaves no waker behind");
     }

@@ -42,15 +42,15 @@ impl Line {
         self.waiting.load(Ordering::Relaxed).saturating_add(head)
     }
 
-    /// The head's place, if nobody is in line.
-    pub(crate) fn try_join(&self) -> Option<SemaphorePermit<'_>> {
-        self.head.try_acquire().ok()
+    /// Whether nobody is in line.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting() == 0
     }
 
     /// Waits to become the head.
     pub(crate) async fn join(&self) -> Result<Head<'_>, QueueFull> {
         // Who need not wait is not one more in line.
-        if let Some(permit) = self.try_join() {
+        if let Ok(permit) = self.head.try_acquire() {
             return Ok(Head { _permit: Some(permit) });
         }
         let _counted = self.counted()?;

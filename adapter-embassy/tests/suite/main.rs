@@ -5,4 +5,5 @@ mod calls;
 mod cancelled;
 mod line;
 mod reconnect;
+mod refused;
 mod timer;
