@@ -50,8 +50,13 @@ impl FairLimiter {
     /// The same limiter, at which at most `max_waiting` stand behind the head of the line at once;
     /// whoever would be one more is told so at once. Unbounded if not set.
     #[must_use]
-    pub const fn with_max_waiting(self, max_waiting: NonZeroU32) -> Self {
-        Self { line: self.line.with_max_waiting(max_waiting), ..self }
+    pub const fn with_max_waiting(mut self, max_waiting: NonZeroU32) -> Self {
+        self.set_max_waiting(max_waiting);
+        self
+    }
+
+    pub(crate) const fn set_max_waiting(&mut self, max_waiting: NonZeroU32) {
+        self.line.set_max_waiting(max_waiting);
     }
 
     /// Waits in line for `cost` tokens and takes them. A cost of 0 is free and does not wait.

@@ -15,6 +15,19 @@ pub(crate) struct Line {
     /// How many stand behind the head.
     waiting: AtomicU32,
     max_waiting: u32,
+    /// On macOS and some others tokio's locks have a destructor, which no `const fn` can run. Here
+    /// that would be seen only by who builds for them.
+    #[cfg(test)]
+    _destructor: Destructor,
+}
+
+#[cfg(test)]
+#[derive(Debug)]
+struct Destructor;
+
+#[cfg(test)]
+impl Drop for Destructor {
+    fn drop(&mut self) {}
 }
 
 impl Line {
@@ -24,12 +37,13 @@ impl Line {
             changed: Notify::const_new(),
             waiting: AtomicU32::new(0),
             max_waiting: u32::MAX,
+            #[cfg(test)]
+            _destructor: Destructor,
         }
     }
 
-    pub(crate) const fn with_max_waiting(mut self, max_waiting: NonZeroU32) -> Self {
+    pub(crate) const fn set_max_waiting(&mut self, max_waiting: NonZeroU32) {
         self.max_waiting = max_waiting.get();
-        self
     }
 
     pub(crate) fn wake(&self) {

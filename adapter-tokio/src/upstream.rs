@@ -1,5 +1,6 @@
 //! One service and everything that guards it.
 
+use core::mem::{self, ManuallyDrop};
 use core::num::NonZeroU32;
 
 use holdoff::drive::GaveUp;
@@ -82,11 +83,15 @@ impl Upstream {
     /// ```
     #[must_use]
     pub const fn with_optional_breaker<const BUCKETS: usize>(
-        self,
+        mut self,
         breaker: Option<CircuitBreaker<BUCKETS>>,
     ) -> Upstream<BUCKETS> {
-        let Self { parts, limiter, policy, name } = self;
-        Upstream { parts: parts.with_optional_breaker(breaker), limiter, policy, name }
+        let parts = mem::replace(&mut self.parts, holdoff::Upstream::new());
+        let parts = parts.with_optional_breaker(breaker);
+        let limiter = self.limiter.take();
+        let (policy, name) = (self.policy, self.name);
+        let _nothing = ManuallyDrop::new(self); // There is nothing left in it to be dropped.
+        Upstream { parts, limiter, policy, name }
     }
 }
 
@@ -97,26 +102,31 @@ impl<const BUCKETS: usize> Upstream<BUCKETS> {
     /// Names are for the few services that somebody watches, not for each of many keys; two circuit
     /// breakers of one name cannot be told apart.
     #[must_use]
-    pub const fn named(self, name: &'static str) -> Self {
-        Self { name, ..self }
+    pub const fn named(mut self, name: &'static str) -> Self {
+        self.name = name;
+        self
     }
 
     /// The same service, each retry being taken out of `budget`.
     #[must_use]
-    pub const fn with_budget(self, budget: RetryBudget) -> Self {
-        Self { parts: self.parts.with_budget(budget), ..self }
+    pub const fn with_budget(mut self, budget: RetryBudget) -> Self {
+        self.parts = self.parts.with_budget(budget);
+        self
     }
 
     /// The same service, its calls counted.
     #[must_use]
-    pub const fn with_counters(self, counters: Counters) -> Self {
-        Self { parts: self.parts.with_counters(counters), ..self }
+    pub const fn with_counters(mut self, counters: Counters) -> Self {
+        self.parts = self.parts.with_counters(counters);
+        self
     }
 
     /// The same service, each attempt waiting in line for tokens of `quota`.
     #[must_use]
-    pub const fn with_limiter(self, quota: Quota) -> Self {
-        Self { limiter: Some(FairLimiter::new(quota)), ..self }
+    pub const fn with_limiter(mut self, quota: Quota) -> Self {
+        // Another one that was to be used holds nothing yet, and no `const fn` can drop it.
+        let _unused = ManuallyDrop::new(self.limiter.replace(FairLimiter::new(quota)));
+        self
     }
 
     /// The same service, at whose limiter at most `max_waiting` attempts stand behind the head of
@@ -124,18 +134,18 @@ impl<const BUCKETS: usize> Upstream<BUCKETS> {
     /// [`Stop::QueueFull`](crate::Stop::QueueFull). Unbounded if not set; nothing without a
     /// limiter.
     #[must_use]
-    pub const fn with_max_waiting(self, max_waiting: NonZeroU32) -> Self {
-        let limiter = match self.limiter {
-            Some(limiter) => Some(limiter.with_max_waiting(max_waiting)),
-            None => None,
-        };
-        Self { limiter, ..self }
+    pub const fn with_max_waiting(mut self, max_waiting: NonZeroU32) -> Self {
+        if let Some(limiter) = &mut self.limiter {
+            limiter.set_max_waiting(max_waiting);
+        }
+        self
     }
 
     /// The same service, `observer` being told what its calls do.
     #[must_use]
-    pub const fn with_observer(self, observer: &'static dyn Observer) -> Self {
-        Self { parts: self.parts.with_observer(observer), ..self }
+    pub const fn with_observer(mut self, observer: &'static dyn Observer) -> Self {
+        self.parts = self.parts.with_observer(observer);
+        self
     }
 
     /// A call about to be made, of which anything can still be set.
