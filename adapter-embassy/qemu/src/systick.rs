@@ -1,4 +1,4 @@
-//! Time: SysTick counts milliseconds.
+//! Time: SysTick counts milliseconds, and embassy's ticks are computed from them.
 
 use core::cell::{Cell, RefCell};
 use core::fmt;
@@ -12,13 +12,11 @@ use embassy_time_queue_utils::Queue;
 
 /// What the core of this machine runs at (Hz).
 pub const CORE_HZ: u32 = 12_000_000;
-/// Cycles of the core in a millisecond, which is a tick of embassy's.
+/// Cycles of the core in a millisecond. In a tick of 32,768 Hz their number is not whole.
 const CYCLES: u32 = CORE_HZ / 1_000;
 
-const _: () = assert!(TICK_HZ == 1_000);
-
 time_driver_impl!(static DRIVER: SysTick = SysTick {
-    now: Mutex::new(Cell::new(0)),
+    millis: Mutex::new(Cell::new(0)),
     step: Mutex::new(Cell::new(0)),
     alarm: Mutex::new(Cell::new(u64::MAX)),
     queue: Mutex::new(RefCell::new(Queue::new())),
@@ -43,7 +41,7 @@ pub fn on_tick() {
 
 /// Milliseconds since the start, rounded down.
 pub fn now() -> u64 {
-    DRIVER.now()
+    critical_section::with(|section| DRIVER.millis.borrow(section).get())
 }
 
 /// Sleeps until `at` (ms), with the core halted.
@@ -51,7 +49,7 @@ pub fn sleep_until(at: u64) {
     while now() < at {
         // A tick after the look is pending then, and a pending one ends the sleep.
         critical_section::with(|section| {
-            if DRIVER.now.borrow(section).get() < at {
+            if DRIVER.millis.borrow(section).get() < at {
                 cortex_m::asm::wfi();
             }
         });
@@ -59,20 +57,27 @@ pub fn sleep_until(at: u64) {
 }
 
 struct SysTick {
-    now: Mutex<Cell<u64>>,
+    millis: Mutex<Cell<u64>>,
     step: Mutex<Cell<u64>>,
-    /// When the earliest timer ends.
+    /// When the earliest timer ends (ticks).
     alarm: Mutex<Cell<u64>>,
     queue: Mutex<RefCell<Queue>>,
 }
 
 impl SysTick {
     fn advance(&self, section: CriticalSection<'_>) {
-        let now = self.now.borrow(section).get() + self.step.borrow(section).get();
-        self.now.borrow(section).set(now);
+        let millis = self.millis.borrow(section).get() + self.step.borrow(section).get();
+        self.millis.borrow(section).set(millis);
+        let now = self.ticks(section);
         if now >= self.alarm.borrow(section).get() {
             self.wake(section, now);
         }
+    }
+
+    /// Ticks since the start, rounded down.
+    fn ticks(&self, section: CriticalSection<'_>) -> u64 {
+        let millis = self.millis.borrow(section).get();
+        millis * TICK_HZ / 1_000 // OK: no run lasts a thousand years.
     }
 
     fn wake(&self, section: CriticalSection<'_>, now: u64) {
@@ -83,13 +88,13 @@ impl SysTick {
 
 impl Driver for SysTick {
     fn now(&self) -> u64 {
-        critical_section::with(|section| self.now.borrow(section).get())
+        critical_section::with(|section| self.ticks(section))
     }
 
     fn schedule_wake(&self, at: u64, waker: &Waker) {
         critical_section::with(|section| {
             if self.queue.borrow_ref_mut(section).schedule_wake(at, waker) {
-                self.wake(section, self.now.borrow(section).get());
+                self.wake(section, self.ticks(section));
             }
         });
     }
