@@ -40,6 +40,7 @@ pub fn on_tick() {
 }
 
 /// Milliseconds since the start, rounded down.
+#[must_use]
 pub fn now() -> u64 {
     critical_section::with(|section| DRIVER.millis.borrow(section).get())
 }
