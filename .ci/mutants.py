@@ -72,7 +72,10 @@ PAUSE_BEFORE_LEVEL = f"let paused = self.pause.update(Next::Keep); {LEVEL}"
 RECOUNT = "let tat = recounted(from_when, word & TIME_MAX, from, quota);"
 FROM_WHEN = "now.as_nanos().max(self.pause.load() & TIME_MAX)"
 
-GENERATION = "if fields.generation != generation"
+LEASE = "_ if !is_before(now, end(word)) =>"
+ENDLESS_LEASE = "_ if end(word) == 0 || phase(word) == Phase::Open && !is_before(now, end(word)) =>"
+
+GENERATION = "if !counts(word, generation)"
 
 TOKENS_BACK = "call.toll().into_iter().for_each(Toll::refund);"
 
@@ -118,10 +121,10 @@ MUTANTS = {
     "pause-forgets-the-change": Mutant("limiter.rs", {LONGER: LONGER_ALONE}),
     # The circuit breaker.
     "empty-drop": Mutant("breaker.rs", {"if ticket.role == Role::Probe {": "if false {"}),
-    "no-lease": Mutant("breaker/word.rs", {"if lease > now =>": "if lease > 0 =>"}),
+    "no-lease": Mutant("breaker/word.rs", {LEASE: ENDLESS_LEASE}),
     "no-generation": Mutant(
         "breaker/word.rs",
-        {f"{GENERATION} || fields.mode": "if generation > GENERATION_MASK || fields.mode"},
+        {f"{GENERATION} || mode": "if generation > GENERATION_MASK || mode"},
     ),
     # The clock over a counter that wraps.
     "counter-before-word": Mutant(

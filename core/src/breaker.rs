@@ -4,6 +4,7 @@
 //! compare-and-swap, and a permit that reports.
 
 mod config;
+mod millis;
 mod permit;
 mod state;
 mod window;
@@ -14,15 +15,14 @@ use core::time::Duration;
 pub use self::config::BreakerConfig;
 use self::config::Terms;
 pub use self::permit::Permit;
-use self::permit::Role;
 pub(crate) use self::permit::Ticket;
+pub(crate) use self::state::Refusal;
 pub use self::state::{BreakerChange, BreakerState, CircuitOpen};
-pub(crate) use self::word::Ending;
 pub use self::word::Mode;
-use self::word::{Admission, Fields, Phase, Rule};
+pub(crate) use self::word::{Ending, Role};
+use self::word::{Phase, Rule};
 use crate::sync::{Next, Word};
 use crate::time::{Instant, saturating_nanos};
-use crate::wide::{divided, divided_up};
 
 /// A circuit breaker, usable through `&self` from any thread, task or interrupt.
 ///
@@ -99,7 +99,7 @@ impl<const BUCKETS: usize> CircuitBreaker<BUCKETS> {
     pub fn try_acquire(&self, now: Instant) -> Result<Permit<'_, BUCKETS>, CircuitOpen> {
         let ticket = match self.ticket_if_healthy(now) {
             Some(ticket) => ticket,
-            None => self.admit(now, 0)?,
+            None => self.admit_by_hand(now)?,
         };
         Ok(Permit::new(self, ticket))
     }
@@ -107,16 +107,18 @@ impl<const BUCKETS: usize> CircuitBreaker<BUCKETS> {
     /// The same, a probe's lease beginning only when the time (ms) is over that its attempt may
     /// take: the longest open period if that has no limit. Who takes the ticket must report or
     /// [release](Self::release) it.
+    #[inline]
     pub(crate) fn admit_within(
         &self,
         now: Instant,
         timeout: Option<Duration>,
-    ) -> Result<Ticket, CircuitOpen> {
-        let patience = match timeout {
-            Some(timeout) => divided_up::<NANOS>(saturating_nanos(timeout)),
-            None => self.terms.max_open_period(),
+    ) -> Result<Ticket, Refusal> {
+        let lease = u64::from(self.terms.lease);
+        let lease = match timeout {
+            Some(timeout) => millis::up(saturating_nanos(timeout), lease),
+            None => lease + self.terms.max_open_period(), // OK: both are u32s.
         };
-        self.admit(now, patience)
+        self.admit(now, lease)
     }
 
     /// Whether it is closed and decides for itself.
@@ -138,49 +140,52 @@ impl<const BUCKETS: usize> CircuitBreaker<BUCKETS> {
     /// [`CircuitOpen`] with the time to come back.
     #[inline]
     pub fn peek(&self, now: Instant) -> Result<(), CircuitOpen> {
-        let word = self.word.load();
-        if word::healthy(word).is_some() { Ok(()) } else { peek_unhealthy(word, now) }
+        if self.is_healthy() {
+            return Ok(());
+        }
+        self.look(now).map_or(Ok(()), |refusal| Err(refusal.into()))
     }
 
-    /// Whether, as things stand, it cannot but refuse whoever asks at `then`. A probe under way is
-    /// no such reason: it may be over by then.
-    pub(crate) fn refuses_at(&self, then: Instant) -> Option<CircuitOpen> {
-        let fields = Fields::unpacked(self.word.load());
-        match (fields.mode, fields.phase) {
-            (Mode::ForcedOpen, _) => Some(CircuitOpen { retry_at: None, is_probing: false }),
-            (Mode::Normal, Phase::Open { end }) if millis_down(then) < end => {
-                Some(CircuitOpen { retry_at: Some(instant(end)), is_probing: false })
-            }
-            _ => None,
-        }
+    /// Why whoever asks at `then` would be refused, as things stand.
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
+    pub(crate) fn look(&self, then: Instant) -> Option<Refusal> {
+        let word = self.word.load();
+        if word::role(word, then).is_none() { Refusal::by(word) } else { None }
+    }
+
+    /// Why it cannot but refuse whoever asks at `then`. A probe under way is no such reason: it may
+    /// be over by then.
+    pub(crate) fn look_ahead(&self, then: Instant) -> Option<Refusal> {
+        self.look(then).filter(|refusal| !refusal.is_probing())
     }
 
     /// When it will have refused nobody for a stable period, if nobody asks: then it is as a new
     /// one.
     pub(crate) fn idle_at(&self) -> Instant {
-        let since = match Fields::unpacked(self.word.load()).phase {
-            Phase::Closed { .. } => self.recovered_at.load(),
-            Phase::Open { end: at } | Phase::HalfOpen { lease: at, .. } => at,
+        let word = self.word.load();
+        let since = match word::phase(word) {
+            Phase::Closed => self.recovered_at.load(),
+            Phase::Open | Phase::HalfOpen => word::end(word),
         };
-        if since == 0 { Instant::EPOCH } else { instant(later(since, self.terms.stable_period())) }
+        // OK: a time of a word and a u16 of seconds.
+        let idle_at = since + self.terms.stable_period();
+        if since == 0 { Instant::EPOCH } else { millis::instant(idle_at) }
     }
 
     /// What it does at `now`.
     #[must_use]
     pub fn state(&self, now: Instant) -> BreakerState {
-        let now = millis_down(now);
-        let fields = Fields::unpacked(self.word.load());
-        match (fields.mode, fields.phase) {
+        let word = self.word.load();
+        let end = millis::instant(word::end(word));
+        match (word::mode(word), word::phase(word)) {
             (Mode::Disabled, _) => BreakerState::Disabled,
             (Mode::ForcedOpen, _) => BreakerState::ForcedOpen,
-            (_, Phase::Closed { .. }) => BreakerState::Closed,
-            (_, Phase::Open { end }) if now < end => BreakerState::Open { until: instant(end) },
-            (_, Phase::HalfOpen { lease, .. }) if now < lease => {
-                BreakerState::HalfOpen { probing_until: Some(instant(lease)) }
-            }
-            (_, Phase::HalfOpen { .. } | Phase::Open { .. }) => {
+            (_, Phase::Closed) => BreakerState::Closed,
+            _ if !millis::is_before(now, word::end(word)) => {
                 BreakerState::HalfOpen { probing_until: None }
             }
+            (_, Phase::Open) => BreakerState::Open { until: end },
+            (_, Phase::HalfOpen) => BreakerState::HalfOpen { probing_until: Some(end) },
         }
     }
 
@@ -198,96 +203,107 @@ impl<const BUCKETS: usize> CircuitBreaker<BUCKETS> {
     }
 
     /// Admits a call, most likely to a breaker that is not healthy.
-    fn admit(&self, now: Instant, patience: u64) -> Result<Ticket, CircuitOpen> {
-        match word::open_end(self.word.load()).map(instant) {
-            Some(until) if now < until => {
+    fn admit_by_hand(&self, now: Instant) -> Result<Ticket, CircuitOpen> {
+        match word::open_end(self.word.load()).map(millis::instant) {
+            Some(until) if INLINES && now < until => {
                 Err(CircuitOpen { retry_at: Some(until), is_probing: false })
             }
-            _ => self.admit_unhealthy(now, patience),
+            _ => self.admit(now, u64::from(self.terms.lease)).map_err(CircuitOpen::from),
         }
     }
 
-    #[cold]
-    fn admit_unhealthy(&self, now: Instant, patience: u64) -> Result<Ticket, CircuitOpen> {
-        let lease_end = later(millis_up(now), u64::from(self.terms.lease).saturating_add(patience));
-        let (admission, word) = self.word.update(|word| {
-            let (new, admission) = word::admit(word, millis_down(now), lease_end);
-            stored(new, (admission, word))
+    /// Admits a call; a probe holds the slot for `lease` (ms).
+    #[cfg_attr(target_pointer_width = "64", cold)]
+    #[cfg_attr(not(target_pointer_width = "64"), inline)]
+    fn admit(&self, now: Instant, lease: u64) -> Result<Ticket, Refusal> {
+        let (role, word) = self.word.update(|word| match word::role(word, now) {
+            Some(Role::Probe) => {
+                let new = word::probed(word, millis::up(now.as_nanos(), lease));
+                Next::Store(new, (Some(Role::Probe), new))
+            }
+            role => Next::Keep((role, word)),
         });
-        let (generation, role) = match (admission, word::mode(word)) {
-            (Admission::Call { generation }, _) => (generation, Role::Call),
-            (Admission::Probe { generation }, _) => (generation, Role::Probe),
-            (Admission::Refused { .. }, Mode::Shadow) => (0, Role::Shadow),
-            (Admission::Refused { retry_at }, _) => return Err(refused(word, retry_at)),
-        };
-        Ok(Ticket { admitted_at: now, generation, role })
+        match (role, Refusal::by(word)) {
+            (None, Some(refusal)) => Err(refusal),
+            // A word of 0 refuses nobody.
+            _ => {
+                let (generation, role) = (word::generation(word), role.unwrap_or(Role::Call));
+                Ok(Ticket { admitted_at: now, generation, role })
+            }
+        }
     }
 
     /// Gives a ticket back without a report: the place of a probe is free at once.
     #[inline]
     pub(crate) fn release(&self, ticket: Ticket) {
         if ticket.role == Role::Probe {
-            self.report_outcome(ticket.admitted_at, ticket.generation, Ending::Neutral, 0);
+            self.word.update(|word| {
+                if word::is_half_open(word, ticket.generation) {
+                    Next::Store(word::freed(word), ())
+                } else {
+                    Next::Keep(())
+                }
+            });
         }
     }
 
     /// Whether a report changes nothing and needs no sample.
     #[inline]
     pub(crate) fn is_unmoved(&self, now: Instant, ticket: Ticket, ending: Ending) -> bool {
+        ticket.role == Role::Shadow || self.is_at_rest(ticket, self.judged(now, ticket, ending))
+    }
+
+    /// The same of a report that has been judged.
+    #[inline]
+    pub(crate) fn is_at_rest(&self, ticket: Ticket, judged: Ending) -> bool {
         ticket.role == Role::Shadow
             || !self.counts_over_time()
-                && self.judged(now, ticket, ending) == Ending::Success
+                && judged == Ending::Success
                 && word::is_at_rest(self.word.load(), ticket.generation)
     }
 
-    /// Reports how a call ended.
-    pub(crate) fn report_ending(
+    /// Reports how a call ended, having been judged.
+    #[inline]
+    pub(crate) fn report(
         &self,
         now: Instant,
         ticket: Ticket,
-        ending: Ending,
+        judged: Ending,
         sample: u64,
     ) -> Option<BreakerChange> {
-        self.report_outcome(now, ticket.generation, self.judged(now, ticket, ending), sample)
+        let generation = ticket.generation;
+        if INLINES && !self.counts_over_time() && self.is_noted(generation, judged) {
+            return None;
+        }
+        self.report_change(now, generation, judged, sample)
     }
 
     /// A success that took too long is a failure.
     #[inline]
-    fn judged(&self, now: Instant, ticket: Ticket, ending: Ending) -> Ending {
+    pub(crate) fn judged(&self, now: Instant, ticket: Ticket, ending: Ending) -> Ending {
         if ending != Ending::Success || self.terms.slow == u32::MAX {
             return ending;
         }
         let taken = now.as_nanos().saturating_sub(ticket.admitted_at.as_nanos());
-        let most = u64::from(self.terms.slow) * u64::from(NANOS); // OK: below 2^52.
+        let most = u64::from(self.terms.slow) * u64::from(millis::NANOS); // OK: below 2^52.
         if taken > most { Ending::Failure } else { Ending::Success }
     }
 
-    fn report_outcome(
-        &self,
-        now: Instant,
-        generation: u16,
-        ending: Ending,
-        sample: u64,
-    ) -> Option<BreakerChange> {
-        // One after the other, so that only one is on the stack.
-        if !self.counts_over_time() && self.is_noted(generation, ending) {
-            return None;
-        }
-        self.report_change(now, generation, ending, sample)
-    }
-
-    /// Counts one more outcome; false if there is more to the report than that.
+    /// Counts an outcome that a closed breaker only counts; false if there is more to it.
     #[inline(never)]
     fn is_noted(&self, generation: u16, ending: Ending) -> bool {
-        self.word.update(|word| match word::noted(word, generation, self.terms.rule, ending) {
-            Some(new) if new == word => Next::Keep(true),
-            Some(new) => Next::Store(new, true),
-            None => Next::Keep(false),
+        self.word.update(|old| match word::reported(old, generation, ending, &self.terms, false) {
+            new if new == old => Next::Keep(true),
+            new if word::phase(old) == Phase::Closed && word::phase(new) == Phase::Closed => {
+                Next::Store(new, true)
+            }
+            _ => Next::Keep(false),
         })
     }
 
-    #[cold]
-    #[inline(never)]
+    /// Reports whatever it is.
+    #[cfg_attr(target_pointer_width = "64", cold, inline(never))]
+    #[cfg_attr(not(target_pointer_width = "64"), inline)]
     fn report_change(
         &self,
         now: Instant,
@@ -295,46 +311,60 @@ impl<const BUCKETS: usize> CircuitBreaker<BUCKETS> {
         ending: Ending,
         sample: u64,
     ) -> Option<BreakerChange> {
-        let word = self.word.load();
-        if !word::counts(word, generation) {
-            return None;
-        }
-        let trips = match Fields::unpacked(word).phase {
-            Phase::Closed { .. } if self.counts_over_time() => {
-                if !self.too_many_failures(now, ending) {
+        let mut trips = false;
+        if self.counts_over_time() {
+            let word = self.word.load();
+            if word::phase(word) == Phase::Closed {
+                trips = word::counts(word, generation) && self.too_many_failures(now, ending);
+                if !trips {
                     return None;
                 }
-                true
             }
-            Phase::HalfOpen { .. } if ending == Ending::Success => {
-                // Before the word says closed, so that nobody sees it closed since long ago.
-                let up = millis_up(now);
-                self.recovered_at
-                    .update(|at| if at < up { Next::Store(up, ()) } else { Next::Keep(()) });
-                false
+        }
+        let (old, new) = self.word.update(|old| {
+            let new = word::reported(old, generation, ending, &self.terms, trips);
+            if new == old {
+                return Next::Keep(None);
             }
-            _ => false,
-        };
-        let change = self.word.update(|word| {
-            let terms = word::Terms {
-                rule: self.terms.rule,
-                trips,
-                probes: self.terms.probes,
-                is_stable: || {
-                    let stable_at = later(self.recovered_at.load(), self.terms.stable_period());
-                    stable_at <= millis_down(now)
-                },
-                opens_until: |step| later(millis_up(now), self.terms.open_period(step, sample)),
+            let new = match (word::phase(old), word::phase(new)) {
+                (_, Phase::Open) => self.opened(old, now, sample),
+                (Phase::HalfOpen, _) => {
+                    // Before the word says closed, so that nobody sees it closed since long ago.
+                    // True as well if another word is stored first, and done twice it is the same.
+                    self.note_recovery(now);
+                    new
+                }
+                _ => new,
             };
-            let new = word::report(word, generation, ending, terms);
-            stored(new, new.map(|new| (word, new)))
-        });
-        let change = change.and_then(|(old, new)| self::change(old, new));
+            Next::Store(new, Some((old, new)))
+        })?;
+        let change = change(old, new);
         if let Some(BreakerChange::Opened { .. } | BreakerChange::Reopened { .. }) = change {
             // What was counted before the trip must not trip it again once it is closed.
             window::clear(&self.buckets);
         }
         change
+    }
+
+    /// A probe has succeeded.
+    fn note_recovery(&self, now: Instant) {
+        let up = millis::up(now.as_nanos(), 0);
+        self.recovered_at.update(|at| if at < up { Next::Store(up, ()) } else { Next::Keep(()) });
+    }
+
+    /// The word of a breaker that opens now.
+    #[cold]
+    #[inline(never)]
+    fn opened(&self, word: u64, now: Instant, sample: u64) -> u64 {
+        // OK: a time of a word and a u16 of seconds.
+        let stable_at = || self.recovered_at.load() + self.terms.stable_period();
+        let step = match word::phase(word) {
+            Phase::Closed if millis::is_before(now, stable_at()) => word::step(word),
+            Phase::Closed => 0,
+            Phase::HalfOpen | Phase::Open => word::grown(word),
+        };
+        let period = self.terms.open_period(step, sample);
+        word::opened(word, step, millis::up(now.as_nanos(), period))
     }
 
     #[inline]
@@ -344,12 +374,8 @@ impl<const BUCKETS: usize> CircuitBreaker<BUCKETS> {
 
     /// Counts an outcome over time; whether there are too many failures now.
     fn too_many_failures(&self, now: Instant, ending: Ending) -> bool {
-        let (Rule::OverTime { least, period, ppm }, false) =
-            (self.terms.rule, ending == Ending::Neutral)
-        else {
-            return false;
-        };
-        let number = window::number(millis_down(now), period);
+        let Rule::OverTime { least, period, ppm } = self.terms.rule else { return false };
+        let number = window::number(millis::down(now), period);
         window::count(&self.buckets, number, ending == Ending::Failure);
         let (calls, failures) = window::totals(&self.buckets, number);
         // OK: at most `BUCKETS` times 2^16 calls.
@@ -357,58 +383,22 @@ impl<const BUCKETS: usize> CircuitBreaker<BUCKETS> {
     }
 }
 
-#[cold]
-fn peek_unhealthy(word: u64, now: Instant) -> Result<(), CircuitOpen> {
-    match word::admit(word, millis_down(now), 0).1 {
-        Admission::Refused { retry_at } if word::mode(word) != Mode::Shadow => {
-            Err(refused(word, retry_at))
-        }
-        _ => Ok(()),
-    }
-}
-
-fn refused(word: u64, retry_at: Option<u64>) -> CircuitOpen {
-    let is_probing = matches!(Fields::unpacked(word).phase, Phase::HalfOpen { .. });
-    CircuitOpen { retry_at: retry_at.map(instant), is_probing }
-}
+/// Whether a short look at the common case is worth its code.
+const INLINES: bool = cfg!(target_pointer_width = "64");
 
 /// What a new word means to those who watch.
-const fn change(old: u64, new: u64) -> Option<BreakerChange> {
-    match (Fields::unpacked(old).phase, Fields::unpacked(new).phase) {
-        (Phase::HalfOpen { .. }, Phase::Open { end }) => {
-            Some(BreakerChange::Reopened { until: instant(end) })
+fn change(old: u64, new: u64) -> Option<BreakerChange> {
+    match (word::phase(old), word::phase(new)) {
+        (Phase::HalfOpen, Phase::Closed) => Some(BreakerChange::Closed),
+        (from, Phase::Open) => {
+            let until = millis::instant(word::end(new));
+            let is_first = from == Phase::Closed;
+            Some(if is_first {
+                BreakerChange::Opened { until }
+            } else {
+                BreakerChange::Reopened { until }
+            })
         }
-        (_, Phase::Open { end }) => Some(BreakerChange::Opened { until: instant(end) }),
-        (Phase::HalfOpen { .. }, Phase::Closed { .. }) => Some(BreakerChange::Closed),
         _ => None,
     }
-}
-
-const fn stored<R: Copy>(new: Option<u64>, result: R) -> Next<R> {
-    match new {
-        Some(new) => Next::Store(new, result),
-        None => Next::Keep(result),
-    }
-}
-
-/// A time and a length (ms), at most the latest time a word can hold.
-fn later(time: u64, length: u64) -> u64 {
-    time.saturating_add(length).min(word::TIME_MAX)
-}
-
-const NANOS: u32 = 1_000_000;
-
-/// Rounded down; stands still just before the latest time that a word can hold.
-const fn millis_down(instant: Instant) -> u64 {
-    let millis = divided::<NANOS>(instant.as_nanos()).0;
-    if millis < word::TIME_MAX { millis } else { word::TIME_MAX - 1 }
-}
-
-const fn millis_up(instant: Instant) -> u64 {
-    divided_up::<NANOS>(instant.as_nanos())
-}
-
-/// What ends at the latest time that a word can hold never ends.
-const fn instant(millis: u64) -> Instant {
-    if millis < word::TIME_MAX { Instant::from_nanos(millis * NANOS as u64) } else { Instant::MAX }
 }

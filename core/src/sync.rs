@@ -157,16 +157,22 @@ mod critical {
             });
         }
 
-        #[inline(never)]
+        #[inline]
         pub(crate) fn compare_exchange(&self, current: u64, new: u64) -> Result<(), u64> {
+            let found = self.exchange(current, new);
+            if found == current { Ok(()) } else { Err(found) }
+        }
+
+        /// What it held; `new` is put in its place if that was `current`.
+        #[inline(never)]
+        fn exchange(&self, current: u64, new: u64) -> u64 {
             critical_section::with(|section| {
                 let word = self.0.borrow(section);
-                if word.get() == current {
+                let found = word.get();
+                if found == current {
                     word.set(new);
-                    Ok(())
-                } else {
-                    Err(word.get())
                 }
+                found
             })
         }
     }

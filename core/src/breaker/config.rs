@@ -4,11 +4,10 @@ use core::time::Duration;
 
 use super::CircuitBreaker;
 use super::word::Rule;
-use crate::backoff::draw;
 use crate::config::ConfigError;
 use crate::ratio::Ratio;
 use crate::time::saturating_nanos;
-use crate::wide::divided_up;
+use crate::wide::{divided_up, high_half};
 
 /// A [`CircuitBreaker`] under construction: when it trips, how long it stays open, how it comes
 /// back.
@@ -339,11 +338,12 @@ impl Terms {
         let jitter = self.jitter as u32;
         // Capped where the jitter still fits above it, as a backoff is, but never below its base.
         let cap = max(scaled(self.max, 100, 100 + jitter), self.open);
-        // OK: step is at most 15 and `open` a u32.
-        let grown = (self.open as u64) << step;
-        let period = if grown < cap as u64 { self.open << step } else { cap };
+        // OK: step is at most 15, and what is shifted out of `open` is looked at before.
+        let period = if self.open > cap >> step { cap } else { self.open << step };
         let longest = min(period.saturating_add(scaled(period, jitter, 100)), self.max);
-        draw(period as u64, longest as u64, sample)
+        // As `backoff::draw` does. OK: `longest` is not below `period`.
+        let count = (longest - period) as u64 + 1;
+        period as u64 + high_half(count, sample)
     }
 
     /// The time (ms) it must have been closed for.
@@ -353,6 +353,7 @@ impl Terms {
 }
 
 /// `number · over / under`, rounded down: `over` is at most `under`, and `under` at most 200.
+#[cfg_attr(not(target_pointer_width = "64"), inline(never))]
 const fn scaled(number: u32, over: u32, under: u32) -> u32 {
     // Nothing overflows: the quotient is at most `number`, the remainder below `under`.
     let Some(whole) = number.checked_div(under) else { return 0 };

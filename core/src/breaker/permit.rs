@@ -1,6 +1,6 @@
 //! The right to make one call, and the duty to say how it ended.
 
-use super::word::Ending;
+use super::word::{Ending, Role};
 use super::{BreakerChange, CircuitBreaker};
 use crate::time::Instant;
 
@@ -20,25 +20,7 @@ pub struct Permit<'a, const BUCKETS: usize = 0> {
 pub(crate) struct Ticket {
     pub(super) admitted_at: Instant,
     pub(super) generation: u16,
-    pub(super) role: Role,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
-    Call,
-    Probe,
-    /// Admitted although the verdict was no: reports nothing.
-    Shadow,
-}
-
-impl Ticket {
-    pub(crate) const fn is_probe(self) -> bool {
-        matches!(self.role, Role::Probe)
-    }
-
-    pub(crate) const fn would_be_refused(self) -> bool {
-        matches!(self.role, Role::Shadow)
-    }
+    pub(crate) role: Role,
 }
 
 impl<'a, const BUCKETS: usize> Permit<'a, BUCKETS> {
@@ -50,13 +32,13 @@ impl<'a, const BUCKETS: usize> Permit<'a, BUCKETS> {
     /// Whether this is the one call that finds out if the service is back.
     #[must_use]
     pub const fn is_probe(&self) -> bool {
-        self.ticket.is_probe()
+        matches!(self.ticket.role, Role::Probe)
     }
 
     /// Whether the breaker, run in [`Mode::Shadow`](super::Mode::Shadow), would have refused.
     #[must_use]
     pub const fn would_be_refused(&self) -> bool {
-        self.ticket.would_be_refused()
+        matches!(self.ticket.role, Role::Shadow)
     }
 
     /// The call failed in a way that speaks against the service.
@@ -94,7 +76,8 @@ impl<'a, const BUCKETS: usize> Permit<'a, BUCKETS> {
         if breaker.is_unmoved(now, ticket, ending) {
             return None;
         }
-        breaker.report_ending(now, ticket, ending, sample())
+        let judged = breaker.judged(now, ticket, ending);
+        breaker.report(now, ticket, judged, sample())
     }
 }
 

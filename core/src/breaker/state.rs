@@ -2,7 +2,10 @@
 
 use core::error::Error;
 use core::fmt;
+use core::num::NonZeroU64;
 
+use super::millis;
+use super::word::{self, Mode, Phase};
 use crate::time::Instant;
 
 /// Whether a breaker admits calls.
@@ -12,9 +15,9 @@ use crate::time::Instant;
 pub enum BreakerState {
     /// Calls are admitted and their outcomes counted.
     Closed,
-    /// Everything is admitted and nothing counted, by [`Mode::Disabled`](super::Mode::Disabled).
+    /// Everything is admitted and nothing counted, by [`Mode::Disabled`].
     Disabled,
-    /// Nothing is admitted, by [`Mode::ForcedOpen`](super::Mode::ForcedOpen).
+    /// Nothing is admitted, by [`Mode::ForcedOpen`].
     ForcedOpen,
     /// The open period is over: one probe at a time finds out whether the service is back.
     HalfOpen {
@@ -66,3 +69,36 @@ impl fmt::Display for CircuitOpen {
 }
 
 impl Error for CircuitOpen {}
+
+/// Why a call is not admitted: the word at that time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Refusal(NonZeroU64);
+
+impl Refusal {
+    /// By a breaker with this word. One that is 0 is healthy and refuses nobody.
+    pub(super) const fn by(word: u64) -> Option<Self> {
+        match NonZeroU64::new(word) {
+            Some(word) => Some(Self(word)),
+            None => None,
+        }
+    }
+
+    /// Whether a probe is under way.
+    pub(crate) const fn is_probing(self) -> bool {
+        matches!(word::phase(self.0.get()), Phase::HalfOpen)
+    }
+
+    /// When asking again can succeed; `None` if only a change of mode can help.
+    pub(crate) const fn retry_at(self) -> Option<Instant> {
+        match word::mode(self.0.get()) {
+            Mode::ForcedOpen => None,
+            _ => Some(millis::instant(word::end(self.0.get()))),
+        }
+    }
+}
+
+impl From<Refusal> for CircuitOpen {
+    fn from(refusal: Refusal) -> Self {
+        Self { retry_at: refusal.retry_at(), is_probing: refusal.is_probing() }
+    }
+}

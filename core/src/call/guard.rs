@@ -8,8 +8,8 @@ use super::limits::Toll;
 use super::parts::INLINES;
 use super::step::{Step, Stop};
 use super::{Call, State, Stopped};
-use crate::breaker::{BreakerChange, CircuitBreaker, CircuitOpen, Ending, Ticket};
-use crate::time::Instant;
+use crate::breaker::{BreakerChange, CircuitBreaker, Ending, Refusal, Role, Ticket};
+use crate::time::{Instant, duration};
 
 /// A circuit breaker and what it does to a call.
 #[derive(Clone, Copy)]
@@ -18,17 +18,13 @@ pub(super) struct Guard<'a, const BUCKETS: usize> {
     table: &'static GuardTable<BUCKETS>,
 }
 
-/// With what is asked comes the breaker, which the call has, too.
-type Asked<'t, const BUCKETS: usize> = (&'t CircuitBreaker<BUCKETS>, Instant);
-
 struct GuardTable<const BUCKETS: usize> {
-    admit: fn(&mut Call<'_, BUCKETS>, Asked<'_, BUCKETS>, Option<Duration>) -> Option<Step>,
-    is_unmoved: fn(&Call<'_, BUCKETS>, Asked<'_, BUCKETS>, Ending) -> bool,
-    kind: fn(Ticket) -> AttemptKind,
-    peek: fn(&mut Call<'_, BUCKETS>, Asked<'_, BUCKETS>) -> Option<Step>,
-    refuse: fn(&mut Call<'_, BUCKETS>, Asked<'_, BUCKETS>, Instant) -> Option<Step>,
+    admit: fn(&mut Call<'_, BUCKETS>, Instant, Option<Duration>) -> Option<Step>,
+    look: fn(&mut Call<'_, BUCKETS>, Instant) -> Option<Step>,
+    look_ahead: fn(&mut Call<'_, BUCKETS>, Instant, Instant) -> Option<Step>,
     release: fn(&CircuitBreaker<BUCKETS>, Ticket),
-    report: fn(&mut Call<'_, BUCKETS>, Asked<'_, BUCKETS>, Ending, u64),
+    /// Whether it needs a sample and has none.
+    report: fn(&mut Call<'_, BUCKETS>, Instant, Ending, Option<u64>) -> bool,
     would_admit: fn(&CircuitBreaker<BUCKETS>, Instant) -> bool,
 }
 
@@ -38,40 +34,18 @@ impl<'a, const BUCKETS: usize> Guard<'a, BUCKETS> {
     }
 
     const TABLE: &'static GuardTable<BUCKETS> = &GuardTable {
-        admit: |call, (breaker, now), timeout| match breaker.admit_within(now, timeout) {
-            Ok(ticket) => {
-                call.state = State::InFlight { ticket: Some(ticket) };
-                None
-            }
-            Err(open) => {
-                call.toll().into_iter().for_each(Toll::refund);
-                Some(call.stop_open(now, open))
-            }
+        admit,
+        look: |call, now| {
+            let Guard { breaker, .. } = call.parts.breaker?;
+            call.stopped_by(now, breaker.look(now))
         },
-        is_unmoved: |call, (breaker, now), ending| {
-            call.ticket().is_none_or(|ticket| breaker.is_unmoved(now, ticket, ending))
-        },
-        kind: |ticket| {
-            if ticket.is_probe() {
-                AttemptKind::Probe
-            } else if ticket.would_be_refused() {
-                AttemptKind::Shadow
-            } else {
-                AttemptKind::Ordinary
-            }
-        },
-        peek: |call, (breaker, now)| breaker.peek(now).err().map(|open| call.stop_open(now, open)),
-        refuse: |call, (breaker, now), then| {
-            breaker.refuses_at(then).map(|open| call.stop_open(now, open))
+        look_ahead: |call, now, then| {
+            let Guard { breaker, .. } = call.parts.breaker?;
+            call.stopped_by(now, breaker.look_ahead(then))
         },
         release: CircuitBreaker::release,
-        report: |call, (breaker, now), ending, sample| {
-            let Some(ticket) = call.ticket() else { return };
-            if let Some(change) = breaker.report_ending(now, ticket, ending, sample) {
-                call.tell_change(now, change);
-            }
-        },
-        would_admit: |breaker, now| breaker.peek(now).is_ok(),
+        report,
+        would_admit: |breaker, now| breaker.look(now).is_none(),
     };
 }
 
@@ -83,7 +57,7 @@ impl<const BUCKETS: usize> Call<'_, BUCKETS> {
         if INLINES && breaker.is_healthy() {
             return None;
         }
-        (table.peek)(self, (breaker, now))
+        (table.look)(self, now)
     }
 
     /// Takes a ticket for an attempt, if there is a breaker.
@@ -94,7 +68,7 @@ impl<const BUCKETS: usize> Call<'_, BUCKETS> {
             self.state = State::InFlight { ticket: Some(ticket) };
             return None;
         }
-        (table.admit)(self, (breaker, now), timeout)
+        (table.admit)(self, now, timeout)
     }
 
     /// Of the attempt in flight.
@@ -114,13 +88,14 @@ impl<const BUCKETS: usize> Call<'_, BUCKETS> {
         sample: impl FnOnce() -> u64,
     ) {
         let Some(Guard { breaker, table }) = self.parts.breaker else { return };
-        let is_unmoved = if INLINES {
-            self.ticket().is_none_or(|ticket| breaker.is_unmoved(now, ticket, ending))
+        let needs_sample = if INLINES {
+            let is_unmoved = |ticket| breaker.is_unmoved(now, ticket, ending);
+            !self.ticket().is_none_or(is_unmoved)
         } else {
-            (table.is_unmoved)(self, (breaker, now), ending)
+            (table.report)(self, now, ending, None)
         };
-        if !is_unmoved {
-            (table.report)(self, (breaker, now), ending, sample());
+        if needs_sample {
+            (table.report)(self, now, ending, Some(sample()));
         }
     }
 
@@ -136,8 +111,8 @@ impl<const BUCKETS: usize> Call<'_, BUCKETS> {
 
     /// A wait until `then` that can only end in a refusal is not begun.
     pub(super) fn refused_by_breaker(&mut self, now: Instant, then: Instant) -> Option<Step> {
-        let Guard { breaker, table } = self.parts.breaker?;
-        (table.refuse)(self, (breaker, now), then)
+        let Guard { table, .. } = self.parts.breaker?;
+        (table.look_ahead)(self, now, then)
     }
 
     pub(super) fn breaker_would_admit(&self, now: Instant) -> bool {
@@ -146,10 +121,11 @@ impl<const BUCKETS: usize> Call<'_, BUCKETS> {
 
     /// What the breaker made of the attempt.
     pub(super) fn kind(&self) -> AttemptKind {
-        match (self.parts.breaker, self.ticket()) {
-            (Some(guard), Some(ticket)) => (guard.table.kind)(ticket),
-            _ => AttemptKind::Ordinary,
-        }
+        self.ticket().map_or(AttemptKind::Ordinary, |ticket| match ticket.role {
+            Role::Call => AttemptKind::Ordinary,
+            Role::Probe => AttemptKind::Probe,
+            Role::Shadow => AttemptKind::Shadow,
+        })
     }
 
     #[cold]
@@ -158,14 +134,55 @@ impl<const BUCKETS: usize> Call<'_, BUCKETS> {
         self.tell(now, Event::Breaker(change));
     }
 
+    /// The end of a call that a breaker refuses.
     #[cold]
-    fn stop_open(&mut self, now: Instant, open: CircuitOpen) -> Step {
-        let CircuitOpen { retry_at, is_probing } = open;
-        let known = retry_at.filter(|_| !is_probing);
-        let retry_after = known.map(|at| at.saturating_duration_since(now));
+    #[inline(never)]
+    fn stopped_by(&mut self, now: Instant, refusal: Option<Refusal>) -> Option<Step> {
+        let refusal = refusal?;
+        let retry_at = refusal.retry_at();
         let stop = Stop::CircuitOpen { retry_at: retry_at.unwrap_or(Instant::MAX) };
-        self.stop(now, Stopped { stop, retry_after })
+        let known = retry_at.filter(|_| !refusal.is_probing());
+        // OK: it is refused now, or from now on, until then.
+        let retry_after = known.map(|at| duration(at.as_nanos() - now.as_nanos()));
+        Some(self.stop(now, Stopped::until(stop, retry_after)))
     }
+}
+
+/// Takes a ticket, or gives back what was taken before.
+fn admit<const BUCKETS: usize>(
+    call: &mut Call<'_, BUCKETS>,
+    now: Instant,
+    timeout: Option<Duration>,
+) -> Option<Step> {
+    let Guard { breaker, .. } = call.parts.breaker?;
+    match breaker.admit_within(now, timeout) {
+        Ok(ticket) => {
+            call.state = State::InFlight { ticket: Some(ticket) };
+            None
+        }
+        Err(refusal) => {
+            call.toll().into_iter().for_each(Toll::refund);
+            call.stopped_by(now, Some(refusal))
+        }
+    }
+}
+
+/// Whether it needs a sample and has none; with one it is done.
+fn report<const BUCKETS: usize>(
+    call: &mut Call<'_, BUCKETS>,
+    now: Instant,
+    ending: Ending,
+    sample: Option<u64>,
+) -> bool {
+    let (Some(Guard { breaker, .. }), Some(ticket)) = (call.parts.breaker, call.ticket()) else {
+        return false;
+    };
+    let judged = breaker.judged(now, ticket, ending);
+    let Some(sample) = sample else { return !breaker.is_at_rest(ticket, judged) };
+    if let Some(change) = breaker.report(now, ticket, judged, sample) {
+        call.tell_change(now, change);
+    }
+    false
 }
 
 impl<const BUCKETS: usize> fmt::Debug for Guard<'_, BUCKETS> {
