@@ -6,6 +6,9 @@ use core::time::Duration;
 
 pub use rfc_3339::parse_rfc_3339;
 
+use crate::outcome::Hint;
+use crate::time::minus;
+
 /// The time since the Unix epoch that an HTTP-date names, zero for one before the epoch.
 ///
 /// Reads IMF-fixdate (`Sun, 06 Nov 1994 08:49:37 GMT`) and the obsolete RFC 850 (`Sunday, 06-Nov-94
@@ -33,6 +36,34 @@ pub fn parse(value: &[u8], wall_now: Duration) -> Option<Duration> {
         .filter(DateTime::exists)?;
     // Zero for a date before 1970.
     Some(Duration::from_secs(u64::try_from(date.unix_seconds()).unwrap_or(0)))
+}
+
+/// The time since the Unix epoch, and how a date becomes a delay from it: who has no wall clock
+/// need not link what reads dates.
+pub(super) struct WallClock {
+    now: Duration,
+    delay_until: fn(&[u8], Duration) -> Hint,
+}
+
+impl WallClock {
+    /// For HTTP-dates.
+    pub(super) const fn for_dates(now: Duration) -> Self {
+        Self { now, delay_until: |value, now| delay(parse(value, now), now) }
+    }
+
+    /// For RFC 3339 timestamps.
+    pub(super) const fn for_timestamps(now: Duration) -> Self {
+        Self { now, delay_until: |value, now| delay(parse_rfc_3339(value), now) }
+    }
+
+    /// The delay to the date that `value` names, zero if past.
+    pub(super) fn delay_until(&self, value: &[u8]) -> Hint {
+        (self.delay_until)(value, self.now)
+    }
+}
+
+fn delay(then: Option<Duration>, now: Duration) -> Hint {
+    then.map_or(Hint::Malformed, |then| Hint::after(minus(then, now)))
 }
 
 /// A date and time of day in UTC.
