@@ -109,11 +109,7 @@ impl Limiter {
         if cost == 0 {
             return Ok(());
         }
-        let now = now.as_nanos();
-        self.update(|state| match state.admit(now, cost) {
-            Ok(tat) => (Some(tat), Ok(())),
-            Err(refusal) => (None, Err(refusal)),
-        })
+        self.change(now.as_nanos(), cost, Change::Take)
     }
 
     /// Whether [`try_acquire`](Self::try_acquire) would be refused; takes nothing.
@@ -203,10 +199,8 @@ impl Limiter {
     ///
     /// The bucket never holds more than its burst, and a pause stays in force.
     pub fn refund(&self, cost: u32) {
-        self.update(|state| {
-            let back = state.quota.interval.saturating_mul(u64::from(cost));
-            (Some(state.tat.saturating_sub(back)), ())
-        });
+        // It is never refused.
+        let _ = self.change(0, cost, Change::Refund);
     }
 
     /// Admits nothing before `until`, then resumes at the rate, with one token and not with a
@@ -222,10 +216,8 @@ impl Limiter {
             if pause < longer { Next::Store(longer, true) } else { Next::Keep(false) }
         });
         if is_longer {
-            self.update(|state| {
-                let one_left = until + state.quota.refill() - state.quota.interval;
-                (Some(state.tat.max(one_left)), ())
-            });
+            // Nor is this.
+            let _ = self.change(until, 0, Change::Pause);
         }
     }
 
@@ -260,7 +252,10 @@ impl Limiter {
     /// The quota in force.
     #[must_use]
     pub fn quota(&self) -> Quota {
-        self.update(|state| (None, state.quota))
+        self.word.update(|word| match self.slot_of(word) {
+            Some(slot) => Next::Keep(Quota::unpacked(slot)),
+            None => Next::Reload,
+        })
     }
 
     /// How many tokens can be taken at `now`, 0 while paused.
@@ -302,6 +297,29 @@ impl Limiter {
         self.update(|_| (Some(0), ()));
     }
 
+    /// What calls do to the bucket, in one place: flash is dear where it is no more than that.
+    #[cfg_attr(target_pointer_width = "64", inline)]
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
+    fn change(&self, time: u64, cost: u32, change: Change) -> Result<(), Refusal> {
+        self.update(|state| {
+            let tat = match change {
+                Change::Pause => {
+                    let one_left = time + state.quota.refill() - state.quota.interval;
+                    Ok(state.tat.max(one_left))
+                }
+                Change::Refund => {
+                    let back = state.quota.interval.saturating_mul(u64::from(cost));
+                    Ok(state.tat.saturating_sub(back))
+                }
+                Change::Take => state.admit(time, cost),
+            };
+            match tat {
+                Ok(tat) => (Some(tat), Ok(())),
+                Err(refusal) => (None, Err(refusal)),
+            }
+        })
+    }
+
     /// Runs `transition` on a consistent view and stores the TAT it returns, if any.
     #[inline]
     fn update<R>(&self, transition: impl Fn(State) -> (Option<u64>, R)) -> R {
@@ -316,13 +334,8 @@ impl Limiter {
 
     /// What `word` means; `None` if the quota that it was counted in is no longer there.
     #[cfg_attr(target_pointer_width = "64", inline)]
-    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     fn view(&self, word: u64) -> Option<State> {
-        let tag = word >> TAG_SHIFT;
-        let slot = self.slot(tag).load();
-        if slot >> TAG_SHIFT != tag {
-            return None;
-        }
+        let slot = self.slot_of(word)?;
         Some(State {
             tat: word & TIME_MAX,
             quota: Quota::unpacked(slot),
@@ -330,10 +343,32 @@ impl Limiter {
         })
     }
 
+    /// The slot of the quota that `word` was counted in, if it is still there.
+    #[inline]
+    fn slot_of(&self, word: u64) -> Option<u64> {
+        let tag = word >> TAG_SHIFT;
+        let slot = self.slot(tag).load();
+        if slot >> TAG_SHIFT != tag {
+            return None;
+        }
+        Some(slot)
+    }
+
     const fn slot(&self, tag: u64) -> &Word {
         let [even, odd] = &self.slots;
         if tag & 1 == 0 { even } else { odd }
     }
+}
+
+/// What calls do to a limiter.
+#[derive(Clone, Copy)]
+enum Change {
+    /// Makes the bucket hold no more than one token at a time to come.
+    Pause,
+    /// Gives tokens back.
+    Refund,
+    /// Takes tokens, if they are there.
+    Take,
 }
 
 /// One consistent view of a limiter.
