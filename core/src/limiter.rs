@@ -121,8 +121,7 @@ impl Limiter {
         if cost == 0 {
             return Ok(());
         }
-        let now = now.as_nanos();
-        self.update(|state| (None, state.admit(now, cost).map(|_| ())))
+        self.change(now.as_nanos(), cost, Change::None)
     }
 
     /// Settles what was only estimated when it was taken: gives back what was too much, or takes
@@ -311,9 +310,10 @@ impl Limiter {
                     let back = state.quota.interval.saturating_mul(u64::from(cost));
                     Ok(state.tat.saturating_sub(back))
                 }
-                Change::Take => state.admit(time, cost),
+                Change::None | Change::Take => state.admit(time, cost),
             };
             match tat {
+                Ok(_) if matches!(change, Change::None) => (None, Ok(())),
                 Ok(tat) => (Some(tat), Ok(())),
                 Err(refusal) => (None, Err(refusal)),
             }
@@ -363,6 +363,8 @@ impl Limiter {
 /// What calls do to a limiter.
 #[derive(Clone, Copy)]
 enum Change {
+    /// Looks whether tokens could be taken.
+    None,
     /// Makes the bucket hold no more than one token at a time to come.
     Pause,
     /// Gives tokens back.
@@ -402,13 +404,16 @@ impl State {
         }
         let price = self.quota.interval * cost as u64; // OK: at most `refill`, 2^55.
         let start = if self.tat > now { self.tat } else { now };
-        let tat = start.saturating_add(price);
-        if tat > TIME_MAX {
+        // A sum that wraps has a start past the end, too.
+        let tat = start.wrapping_add(price);
+        if start | tat > TIME_MAX {
             return Err(Refusal::NotYet { until: Instant::MAX });
         }
-        let ready_at = tat.saturating_sub(self.quota.refill());
-        let ready_at = if ready_at > self.paused_until { ready_at } else { self.paused_until };
-        Ok(Charged { tat, ready_at })
+        // With a sign: a bucket that was full before the epoch is no special case.
+        let ready_at = tat.cast_signed() - self.quota.refill().cast_signed();
+        let paused_until = self.paused_until.cast_signed();
+        let ready_at = if ready_at > paused_until { ready_at } else { paused_until };
+        Ok(Charged { tat, ready_at: ready_at.cast_unsigned() })
     }
 }
 

@@ -38,7 +38,9 @@ impl<'a> Limit<'a> {
     }
 
     fn is_worth_a_wait(&self) -> bool {
-        self.cost > 0 && self.cost <= self.limiter.quota().burst()
+        // The time does not matter to what can never be had.
+        let seen = self.limiter.peek(Instant::EPOCH, self.cost);
+        self.cost > 0 && !matches!(seen, Err(Refusal::Never { .. }))
     }
 }
 
@@ -172,7 +174,7 @@ fn pause(limiter: &Limiter, now: Instant, failure: &Failure, most: Duration) {
         return;
     };
     // An endless hint is no time to come back, and must not stop everybody for ever.
-    if !delay.is_zero() && delay < Duration::MAX {
+    if !delay.is_zero() && delay != Duration::MAX {
         let nanos = saturating_nanos(delay).min(saturating_nanos(most));
         limiter.pause_until(now.later(nanos));
     }
