@@ -25,22 +25,11 @@ pub(super) fn decimal(mut text: &[u8], unit: u32) -> Hint {
         whole = high << 32 | low & LOW_HALF;
         fits &= high <= LOW_HALF;
     }
-    // The place value of the last digit read, in nanoseconds, and of the fraction read so far.
-    let (mut place, mut nanos) = (unit, 0);
-    if let [b'.', fraction @ ..] = text
-        && !fraction.is_empty()
-    {
-        text = fraction;
-        let mut beyond = 0;
-        while let Some(digit) = digit(&mut text) {
-            if place > 1 {
-                place /= 10;
-                nanos += digit * place; // OK: stays below `unit`, at most 10^9.
-            } else {
-                beyond |= digit;
-            }
-        }
-        nanos += u32::from(beyond > 0);
+    let (mut nanos, mut place) = (0, unit);
+    if let [b'.', rest @ ..] = text {
+        text = rest;
+        let Some(fraction) = fraction(&mut text, unit) else { return Hint::Malformed };
+        (nanos, place) = fraction;
     }
     if !text.is_empty() {
         return Hint::Malformed;
@@ -62,9 +51,27 @@ pub(super) fn decimal(mut text: &[u8], unit: u32) -> Hint {
     Hint::After { delay, granularity: place }
 }
 
+/// Cuts off the digits after a point, at least one: what they are in nanoseconds, given those of the
+/// digit before (a power of ten, at most [`SECOND`]), rounded up, and those of the last one read.
+pub(super) fn fraction(text: &mut &[u8], unit: u32) -> Option<(u32, u32)> {
+    let mut rest = *text;
+    let (mut nanos, mut place, mut beyond) = (0, unit, 0);
+    while let Some(digit) = digit(&mut rest) {
+        if place > 1 {
+            place /= 10;
+            nanos += digit * place; // OK: stays below `unit`.
+        } else {
+            beyond |= digit;
+        }
+    }
+    let is_there = rest.len() < text.len();
+    *text = rest;
+    is_there.then_some((nanos + u32::from(beyond > 0), place))
+}
+
 /// Cuts off a digit.
 #[inline]
-fn digit(text: &mut &[u8]) -> Option<u32> {
+pub(super) fn digit(text: &mut &[u8]) -> Option<u32> {
     let [first @ b'0'..=b'9', rest @ ..] = *text else { return None };
     *text = rest;
     Some(u32::from(first - b'0'))

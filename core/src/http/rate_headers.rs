@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use super::date::WallClock;
 use super::decimal::{MILLISECOND, SECOND, decimal};
-use super::text::{Case, cut, trim, whole_word, word};
+use super::text::{Case, cut, trim, whole_word, word, words};
 use crate::outcome::Hint;
 use crate::wide::divided;
 
@@ -84,15 +84,15 @@ fn longest(limits: &[Limit; LIMITS]) -> Hint {
 #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
 fn read(limits: &mut [Limit; LIMITS], name: &[u8], value: &[u8], clock: Option<&WallClock>) {
     let mut rest = name;
-    let Some(family) = word(&mut rest, &FAMILIES, Case::Ignored) else { return };
+    let Some(family) = word(&mut rest, FAMILIES, Case::Ignored) else { return };
     let value = trim(value);
     if rest.is_empty() && family == IETF {
         let [.., limit] = limits;
         let _ = ietf(value, limit);
         return;
     }
-    let Some(first) = word(&mut rest, &WORDS, Case::Ignored) else { return };
-    let second = word(&mut rest, &WORDS, Case::Ignored);
+    let Some(first) = word(&mut rest, WORDS, Case::Ignored) else { return };
+    let second = word(&mut rest, WORDS, Case::Ignored);
     if second.is_some() == (family == IETF) || !rest.is_empty() {
         return;
     }
@@ -115,14 +115,14 @@ fn read(limits: &mut [Limit; LIMITS], name: &[u8], value: &[u8], clock: Option<&
 }
 
 /// How names begin.
-const FAMILIES: [&[u8]; 3] = [b"x-ratelimit", b"anthropic-ratelimit", b"ratelimit"];
+const FAMILIES: &[u8] = words![b"x-ratelimit", b"anthropic-ratelimit", b"ratelimit"];
 const X: usize = 0;
 const ANTHROPIC: usize = 1;
 const IETF: usize = 2;
 
 /// How they go on: the parts, then the dimensions.
-const WORDS: [&[u8]; PARTS + DIMENSIONS] =
-    [b"-remaining", b"-reset", b"-requests", b"-tokens", b"-input-tokens", b"-output-tokens"];
+const WORDS: &[u8] =
+    words![b"-remaining", b"-reset", b"-requests", b"-tokens", b"-input-tokens", b"-output-tokens"];
 const REMAINING: usize = 0;
 const RESET: usize = 1;
 const PARTS: usize = 2;
@@ -140,20 +140,43 @@ fn is_zero(digits: &[u8]) -> bool {
 fn duration(value: &[u8]) -> Hint {
     let (mut rest, mut sum, mut finest) = (value, Duration::ZERO, SECOND);
     loop {
-        let number = run(&mut rest, true);
-        let unit = run(&mut rest, false);
-        let unit = if number.len() == value.len() { b"s" } else { unit };
-        let Some((factor, fraction)) = unit_of(unit) else { return Hint::Malformed };
-        let Hint::After { delay, granularity } = decimal(number, fraction) else {
-            return Hint::Malformed;
+        let is_number = |byte: &&u8| byte.is_ascii_digit() || **byte == b'.';
+        let length = rest.iter().take_while(is_number).count();
+        let Some((number, tail)) = rest.split_at_checked(length) else { break };
+        rest = tail;
+        let (factor, fraction) = if length == value.len() {
+            (1, SECOND)
+        } else {
+            let unit = word(&mut rest, UNITS, Case::Exact).and_then(|place| SIZES.get(place));
+            let Some(size) = unit else { break };
+            *size
         };
+        let Hint::After { delay, granularity } = decimal(number, fraction) else { break };
         sum = sum_with_product(sum, delay, factor);
         finest = finest.min(granularity.saturating_mul(factor));
         if rest.is_empty() {
             return Hint::After { delay: sum, granularity: finest };
         }
     }
+    Hint::Malformed
 }
+
+/// With the sign for micro, and with the Greek letter. Milliseconds are not taken for minutes.
+const UNITS: &[u8] =
+    words![b"ns", b"us", b"\xc2\xb5s", b"\xce\xbcs", b"ms", b"s", b"m", b"h", b"d"];
+
+/// As so many seconds, or as one of so many nanoseconds.
+const SIZES: [(u32, u32); 9] = [
+    (1, 1),
+    (1, 1_000),
+    (1, 1_000),
+    (1, 1_000),
+    (1, MILLISECOND),
+    (1, SECOND),
+    (60, SECOND),
+    (3_600, SECOND),
+    (86_400, SECOND),
+];
 
 /// `sum + delay · factor`, at most [`Duration::MAX`].
 fn sum_with_product(sum: Duration, delay: Duration, factor: u32) -> Duration {
@@ -167,34 +190,6 @@ fn sum_with_product(sum: Duration, delay: Duration, factor: u32) -> Duration {
         return Duration::MAX;
     }
     Duration::new(seconds, nanos)
-}
-
-/// Cuts off what belongs to a number, or what does not.
-#[cfg_attr(not(target_pointer_width = "64"), inline(never))]
-fn run<'a>(text: &mut &'a [u8], is_number: bool) -> &'a [u8] {
-    let goes_on = |byte: &u8| (byte.is_ascii_digit() || *byte == b'.') == is_number;
-    let length = text.iter().take_while(|byte| goes_on(byte)).count();
-    let Some((start, rest)) = text.split_at_checked(length) else { return &[] };
-    *text = rest;
-    start
-}
-
-/// A unit as so many seconds, or as one of so many nanoseconds.
-const fn unit_of(unit: &[u8]) -> Option<(u32, u32)> {
-    Some(match unit {
-        b"d" => (86_400, SECOND),
-        b"h" => (3_600, SECOND),
-        b"m" => (60, SECOND),
-        [parts @ .., b's'] => match parts {
-            b"" => (1, SECOND),
-            b"m" => (1, MILLISECOND),
-            // With the sign for micro, and with the Greek letter.
-            b"u" | b"\xc2\xb5" | b"\xce\xbc" => (1, 1_000),
-            b"n" => (1, 1),
-            _ => return None,
-        },
-        _ => return None,
-    })
 }
 
 /// Makes `limit` one that resets after the longest of the exhausted members of a `RateLimit` field,
@@ -213,7 +208,7 @@ fn ietf(value: &[u8], limit: &mut Limit) -> Option<()> {
             let mut value = parameter;
             let key = cut(&mut value, b'=')?;
             if key.len() < parameter.len() {
-                match (whole_word(key, &KEYS, Case::Exact), is_item) {
+                match (whole_word(key, KEYS, Case::Exact), is_item) {
                     (Some(0), true) => old_is_exhausted |= is_zero(value),
                     (Some(1), true) => old_reset = decimal(value, SECOND),
                     (Some(2), false) => is_exhausted = is_zero(value),
@@ -232,7 +227,7 @@ fn ietf(value: &[u8], limit: &mut Limit) -> Option<()> {
 }
 
 /// In the older form, and in the present one.
-const KEYS: [&[u8]; 4] = [b"remaining", b"reset", b"r", b"t"];
+const KEYS: &[u8] = words![b"remaining", b"reset", b"r", b"t"];
 
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use super::date::WallClock;
 use super::decimal::{MILLISECOND, SECOND, decimal};
-use super::text::{Case, cut, trim, whole_word};
+use super::text::{Case, cut, trim, whole_word, words};
 use crate::outcome::Hint;
 
 /// What the headers of one response say about trying again.
@@ -40,7 +40,7 @@ impl Signals {
     /// Reads one header; `millis` is what `retry-after-ms` says.
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     fn read(&mut self, name: &[u8], value: &[u8], clock: Option<&WallClock>, millis: &mut Hint) {
-        let Some(place) = whole_word(name, &NAMES, Case::Ignored) else { return };
+        let Some(place) = whole_word(name, NAMES, Case::Ignored) else { return };
         let value = trim(value);
         match place {
             0 => millis.prolong(&decimal(value, MILLISECOND)),
@@ -51,7 +51,7 @@ impl Signals {
 
     /// `retry-after-ms` goes first, if it is obeyed.
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
-    fn settle(&mut self, millis: &Hint) {
+    const fn settle(&mut self, millis: &Hint) {
         if matches!(millis, Hint::After { delay, .. } if !delay.is_zero()) {
             self.hint = Hint::Absent;
         }
@@ -131,10 +131,10 @@ pub fn x_should_retry(value: &[u8]) -> Option<bool> {
 }
 
 fn verdict(value: &[u8]) -> Option<bool> {
-    whole_word(value, &[b"false", b"true"], Case::Ignored).map(|place| place > 0)
+    whole_word(value, words![b"false", b"true"], Case::Ignored).map(|place| place > 0)
 }
 
-const NAMES: [&[u8]; 3] = [b"retry-after-ms", b"retry-after", b"x-should-retry"];
+const NAMES: &[u8] = words![b"retry-after-ms", b"retry-after", b"x-should-retry"];
 
 #[cfg(test)]
 mod tests {

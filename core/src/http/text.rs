@@ -38,25 +38,59 @@ pub(super) enum Case {
     Exact,
 }
 
-/// Cuts off the first of `words`, in small letters unless their case matters, that `text` begins
+/// Cuts off the first of `words!`, in small letters unless their case matters, that `text` begins
 /// with: its place among them.
 #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
-pub(super) fn word(text: &mut &[u8], words: &[&[u8]], case: Case) -> Option<usize> {
-    words.iter().position(|word| {
-        let Some((start, rest)) = text.split_at_checked(word.len()) else { return false };
-        let is_it = start.iter().zip(*word).all(|(byte, expected)| match case {
-            Case::Exact => byte == expected,
-            Case::Ignored => byte.to_ascii_lowercase() == *expected,
-        });
-        if is_it {
+pub(super) fn word(text: &mut &[u8], words: &[u8], case: Case) -> Option<usize> {
+    let (mut place, mut words) = (0, words);
+    while let [length, tail @ ..] = words {
+        let (word, tail) = tail.split_at_checked(usize::from(*length))?;
+        if let Some((start, rest)) = text.split_at_checked(word.len())
+            && start.iter().zip(word).all(|(byte, expected)| match case {
+                Case::Exact => byte == expected,
+                Case::Ignored => byte.to_ascii_lowercase() == *expected,
+            })
+        {
             *text = rest;
+            return Some(place);
         }
-        is_it
-    })
+        words = tail;
+        place += 1;
+    }
+    None
 }
 
-/// Which of `words` the whole of `text` is. None must come after one that it begins with.
-pub(super) fn whole_word(mut text: &[u8], words: &[&[u8]], case: Case) -> Option<usize> {
+/// Which of `words!` the whole of `text` is. None must come after one that it begins with.
+pub(super) fn whole_word(mut text: &[u8], words: &[u8], case: Case) -> Option<usize> {
     let place = word(&mut text, words, case);
     if text.is_empty() { place } else { None }
+}
+
+/// Words one after the other, each behind its length: where an address is as long as a word, a
+/// slice of slices is twice as large.
+macro_rules! words {
+    ($($word:literal),+) => {{
+        const WORDS: &[&[u8]] = &[$($word),+];
+        const PACKED: &[u8] = &$crate::http::text::packed::<{ $(1 + $word.len() +)+ 0 }>(WORDS);
+        PACKED
+    }};
+}
+pub(super) use words;
+
+/// Must be called in a `const`: it panics unless `words` and their lengths fill it.
+#[expect(clippy::cast_possible_truncation, reason = "no word is longer than a line")]
+pub(super) const fn packed<const N: usize>(words: &[&[u8]]) -> [u8; N] {
+    let (mut packed, mut at, mut place) = ([0; N], 0, 0);
+    while place < words.len() {
+        let word = words[place];
+        packed[at] = word.len() as u8;
+        at += 1;
+        let (_, rest) = packed.split_at_mut(at);
+        let (start, _) = rest.split_at_mut(word.len());
+        start.copy_from_slice(word);
+        at += word.len();
+        place += 1;
+    }
+    assert!(at == N);
+    packed
 }
