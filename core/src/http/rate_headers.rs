@@ -46,7 +46,11 @@ pub fn rate_limit<N: AsRef<[u8]>, V: AsRef<[u8]>>(
     let wall_clock = wall_now.map(WallClock::for_timestamps);
     let mut limits = [Limit::UNKNOWN; LIMITS];
     for (name, value) in headers {
-        read(&mut limits, name.as_ref(), value.as_ref(), wall_clock.as_ref());
+        let name = name.as_ref();
+        // None that is read is shorter than `RateLimit`.
+        if name.len() >= 9 {
+            read(&mut limits, name, value.as_ref(), wall_clock.as_ref());
+        }
     }
     longest(&limits)
 }
@@ -71,6 +75,7 @@ const fn prolong(longest: &mut Hint, is_exhausted: bool, reset: &Hint) {
     }
 }
 
+/// The longest of all, the first one of several.
 #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
 fn longest(limits: &[Limit; LIMITS]) -> Hint {
     let mut longest = Hint::Absent;
@@ -87,7 +92,7 @@ fn read(limits: &mut [Limit; LIMITS], name: &[u8], value: &[u8], clock: Option<&
     let Some(family) = word(&mut rest, FAMILIES, Case::Ignored) else { return };
     let value = trim(value);
     if rest.is_empty() && family == IETF {
-        let [.., limit] = limits;
+        let [limit, ..] = limits;
         let _ = ietf(value, limit);
         return;
     }
@@ -99,7 +104,7 @@ fn read(limits: &mut [Limit; LIMITS], name: &[u8], value: &[u8], clock: Option<&
     let second = second.unwrap_or(PARTS);
     let (part, dimension) = if family == ANTHROPIC { (second, first) } else { (first, second) };
     let Some(dimension) = dimension.checked_sub(PARTS) else { return };
-    let Some(limit) = limits.get_mut(family * DIMENSIONS + dimension) else { return };
+    let Some(limit) = limits.get_mut(1 + family * DIMENSIONS + dimension) else { return };
     let reset = match (part, family) {
         (REMAINING, _) => {
             limit.is_open &= !is_zero(value);
@@ -128,7 +133,7 @@ const RESET: usize = 1;
 const PARTS: usize = 2;
 const DIMENSIONS: usize = 4;
 
-/// Two families with dimensions, the one without, and `RateLimit`.
+/// `RateLimit`, which goes first among equals, two families with dimensions, and the one without.
 const LIMITS: usize = 2 * DIMENSIONS + 2;
 
 #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
@@ -163,19 +168,19 @@ fn duration(value: &[u8]) -> Hint {
 
 /// With the sign for micro, and with the Greek letter. Milliseconds are not taken for minutes.
 const UNITS: &[u8] =
-    words![b"ns", b"us", b"\xc2\xb5s", b"\xce\xbcs", b"ms", b"s", b"m", b"h", b"d"];
+    words![b"ms", b"s", b"m", b"h", b"d", b"us", b"\xc2\xb5s", b"\xce\xbcs", b"ns"];
 
 /// As so many seconds, or as one of so many nanoseconds.
 const SIZES: [(u32, u32); 9] = [
-    (1, 1),
-    (1, 1_000),
-    (1, 1_000),
-    (1, 1_000),
     (1, MILLISECOND),
     (1, SECOND),
     (60, SECOND),
     (3_600, SECOND),
     (86_400, SECOND),
+    (1, 1_000),
+    (1, 1_000),
+    (1, 1_000),
+    (1, 1),
 ];
 
 /// `sum + delay · factor`, at most [`Duration::MAX`].

@@ -40,6 +40,7 @@ pub(super) enum Case {
 
 /// Cuts off the first of `words!`, in small letters unless their case matters, that `text` begins
 /// with: its place among them.
+#[cfg_attr(target_pointer_width = "64", inline)]
 #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
 pub(super) fn word(text: &mut &[u8], words: &[u8], case: Case) -> Option<usize> {
     let (mut place, mut words) = (0, words);
