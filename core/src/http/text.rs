@@ -28,7 +28,7 @@ pub(super) fn cut<'a>(text: &mut &'a [u8], separator: u8) -> Option<&'a [u8]> {
             return start;
         }
     }
-    (!is_quoted).then_some(core::mem::take(text))
+    (!is_quoted).then(|| core::mem::take(text))
 }
 
 /// Whether capital letters are the same as small ones.
@@ -94,4 +94,74 @@ pub(super) const fn packed<const N: usize>(words: &[&[u8]]) -> [u8; N] {
     }
     assert!(at == N);
     packed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::vec::Vec;
+
+    #[test]
+    fn a_separator_in_a_string_does_not_separate() {
+        for (text, start, rest) in [
+            ("a,b,c", Some("a"), "b,c"),
+            ("a", Some("a"), ""),
+            ("", Some(""), ""),
+            (",", Some(""), ""),
+            ("a,", Some("a"), ""),
+            (r#""a,b",c"#, Some(r#""a,b""#), "c"),
+            (r#""a\",b",c"#, Some(r#""a\",b""#), "c"),
+            (r#""a\\",b"#, Some(r#""a\\""#), "b"),
+            (r"a\,b", Some(r"a\"), "b"),
+            (r#"a"b"#, None, r#"a"b"#),
+            (r#""a\""#, None, r#""a\""#),
+            (r#"a,"b"#, Some("a"), r#""b"#),
+        ] {
+            let mut left = text.as_bytes();
+            assert_eq!(cut(&mut left, b','), start.map(str::as_bytes), "{text}");
+            assert_eq!(left, rest.as_bytes(), "{text}");
+        }
+    }
+
+    #[test]
+    fn words_are_cut_off_in_their_order() {
+        const WORDS: &[u8] = words![b"ms", b"m", b"-to"];
+        for (text, case, place, rest) in [
+            ("ms", Case::Exact, Some(0), ""),
+            ("mss", Case::Exact, Some(0), "s"),
+            ("m", Case::Exact, Some(1), ""),
+            ("Ms", Case::Exact, None, "Ms"),
+            ("mS-", Case::Ignored, Some(0), "-"),
+            ("-TO-", Case::Ignored, Some(2), "-"),
+            // Letters only: `\r` is no capital `-`.
+            ("\rto", Case::Ignored, None, "\rto"),
+            ("-t", Case::Ignored, None, "-t"),
+            ("", Case::Ignored, None, ""),
+        ] {
+            let mut left = text.as_bytes();
+            assert_eq!((word(&mut left, WORDS, case), left), (place, rest.as_bytes()), "{text}");
+            let whole = place.filter(|_| rest.is_empty());
+            assert_eq!(whole_word(text.as_bytes(), WORDS, case), whole, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn only_white_space_at_the_ends_is_trimmed(text in "[ \ta\n]{0,8}") {
+            let trimmed = text.trim_matches([' ', '\t']);
+            prop_assert_eq!(trim(text.as_bytes()), trimmed.as_bytes());
+        }
+
+        #[test]
+        fn what_is_cut_off_and_what_is_left_make_the_whole(text: Vec<u8>, separator: u8) {
+            let mut rest = &text[..];
+            let mut whole = cut(&mut rest, separator).map(<[u8]>::to_vec);
+            if let Some(whole) = &mut whole && whole.len() < text.len() {
+                whole.push(separator);
+                whole.extend_from_slice(rest);
+            }
+            prop_assert!(whole.is_none_or(|whole| whole == text));
+        }
+    }
 }
