@@ -47,9 +47,9 @@ pub(super) fn word(text: &mut &[u8], words: &[u8], case: Case) -> Option<usize> 
     while let [length, tail @ ..] = words {
         let (word, tail) = tail.split_at_checked(usize::from(*length))?;
         if let Some((start, rest)) = text.split_at_checked(word.len())
-            && start.iter().zip(word).all(|(byte, expected)| match case {
-                Case::Exact => byte == expected,
-                Case::Ignored => byte.to_ascii_lowercase() == *expected,
+            && start.iter().zip(word).all(|(byte, expected)| {
+                let is_folded = case == Case::Ignored;
+                byte == expected || is_folded && byte.to_ascii_lowercase() == *expected
             })
         {
             *text = rest;
