@@ -47,11 +47,12 @@ SECOND_TRY_BY_STORE = """Err(actual) => {
     current = actual;
 }"""
 
-REFUND = "self.update(|state| {\n            let back ="
+REFUND = "let _ = self.change(0, cost, Change::Refund);"
 REFUND_BY_STORE = """let tat = self.update(|state| (None, state.tat));
 self.update(|state| {
-    let state = State { tat, ..state };
-    let back ="""
+    let back = state.quota.interval.saturating_mul(u64::from(cost));
+    (Some(tat.saturating_sub(back)), ())
+});"""
 
 CLAIM = "self.pause.update(|pause| match"
 TAG = "let tag = self.word.load() >> TAG_SHIFT;"
@@ -111,7 +112,7 @@ MUTANTS = {
     ),
     "shorter-pause-stored": Mutant("limiter.rs", {"if pause < longer {": "if true {"}),
     "bucket-not-emptied": Mutant("limiter.rs", {"state.tat.max(one_left)": "state.tat"}),
-    "pause-unseen": Mutant("limiter.rs", {"if ready_at > self.paused_until {": "if true {"}),
+    "pause-unseen": Mutant("limiter/state.rs", {"if ready_at > paused_until {": "if true {"}),
     "recounted-from-now": Mutant("limiter.rs", {FROM_WHEN: "now.as_nanos()"}),
     "pause-before-level": Mutant(
         "limiter.rs",

@@ -18,9 +18,11 @@
 //! ```
 
 pub mod date;
+mod decimal;
 mod rate_headers;
 pub mod retry_after;
 mod status;
+mod text;
 
 pub use rate_headers::rate_limit;
 pub use retry_after::Signals;

@@ -19,13 +19,14 @@
 
 mod quota;
 mod refusal;
+mod state;
 
 pub use self::quota::{Quota, Rate};
 use self::quota::{TAG_SHIFT, low_u32};
 pub use self::refusal::{ChangeUnderWay, Refusal};
+use self::state::{Change, State, recounted};
 use crate::sync::{Next, Word};
 use crate::time::Instant;
-use crate::wide::low_half;
 
 /// The latest time a word can hold, about 146 years after the epoch. Past it nothing is admitted.
 const TIME_MAX: u64 = (1 << TAG_SHIFT) - 1;
@@ -109,11 +110,7 @@ impl Limiter {
         if cost == 0 {
             return Ok(());
         }
-        let now = now.as_nanos();
-        self.update(|state| match state.admit(now, cost) {
-            Ok(tat) => (Some(tat), Ok(())),
-            Err(refusal) => (None, Err(refusal)),
-        })
+        self.change(now.as_nanos(), cost, Change::Take)
     }
 
     /// Whether [`try_acquire`](Self::try_acquire) would be refused; takes nothing.
@@ -125,8 +122,7 @@ impl Limiter {
         if cost == 0 {
             return Ok(());
         }
-        let now = now.as_nanos();
-        self.update(|state| (None, state.admit(now, cost).map(|_| ())))
+        self.change(now.as_nanos(), cost, Change::None)
     }
 
     /// Settles what was only estimated when it was taken: gives back what was too much, or takes
@@ -203,10 +199,8 @@ impl Limiter {
     ///
     /// The bucket never holds more than its burst, and a pause stays in force.
     pub fn refund(&self, cost: u32) {
-        self.update(|state| {
-            let back = state.quota.interval.saturating_mul(u64::from(cost));
-            (Some(state.tat.saturating_sub(back)), ())
-        });
+        // It is never refused.
+        let _ = self.change(0, cost, Change::Refund);
     }
 
     /// Admits nothing before `until`, then resumes at the rate, with one token and not with a
@@ -222,10 +216,8 @@ impl Limiter {
             if pause < longer { Next::Store(longer, true) } else { Next::Keep(false) }
         });
         if is_longer {
-            self.update(|state| {
-                let one_left = until + state.quota.refill() - state.quota.interval;
-                (Some(state.tat.max(one_left)), ())
-            });
+            // Nor is this.
+            let _ = self.change(until, 0, Change::Pause);
         }
     }
 
@@ -260,7 +252,10 @@ impl Limiter {
     /// The quota in force.
     #[must_use]
     pub fn quota(&self) -> Quota {
-        self.update(|state| (None, state.quota))
+        self.word.update(|word| match self.slot_of(word) {
+            Some(slot) => Next::Keep(Quota::unpacked(slot)),
+            None => Next::Reload,
+        })
     }
 
     /// How many tokens can be taken at `now`, 0 while paused.
@@ -302,6 +297,30 @@ impl Limiter {
         self.update(|_| (Some(0), ()));
     }
 
+    /// What calls do to the bucket, in one place: flash is dear where it is no more than that.
+    #[cfg_attr(target_pointer_width = "64", inline)]
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
+    fn change(&self, time: u64, cost: u32, change: Change) -> Result<(), Refusal> {
+        self.update(|state| {
+            let tat = match change {
+                Change::Pause => {
+                    let one_left = time + state.quota.refill() - state.quota.interval;
+                    Ok(state.tat.max(one_left))
+                }
+                Change::Refund => {
+                    let back = state.quota.interval.saturating_mul(u64::from(cost));
+                    Ok(state.tat.saturating_sub(back))
+                }
+                Change::None | Change::Take => state.admit(time, cost),
+            };
+            match tat {
+                Ok(_) if matches!(change, Change::None) => (None, Ok(())),
+                Ok(tat) => (Some(tat), Ok(())),
+                Err(refusal) => (None, Err(refusal)),
+            }
+        })
+    }
+
     /// Runs `transition` on a consistent view and stores the TAT it returns, if any.
     #[inline]
     fn update<R>(&self, transition: impl Fn(State) -> (Option<u64>, R)) -> R {
@@ -316,13 +335,8 @@ impl Limiter {
 
     /// What `word` means; `None` if the quota that it was counted in is no longer there.
     #[cfg_attr(target_pointer_width = "64", inline)]
-    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     fn view(&self, word: u64) -> Option<State> {
-        let tag = word >> TAG_SHIFT;
-        let slot = self.slot(tag).load();
-        if slot >> TAG_SHIFT != tag {
-            return None;
-        }
+        let slot = self.slot_of(word)?;
         Some(State {
             tat: word & TIME_MAX,
             quota: Quota::unpacked(slot),
@@ -330,65 +344,21 @@ impl Limiter {
         })
     }
 
+    /// The slot of the quota that `word` was counted in, if it is still there.
+    #[inline]
+    fn slot_of(&self, word: u64) -> Option<u64> {
+        let tag = word >> TAG_SHIFT;
+        let slot = self.slot(tag).load();
+        if slot >> TAG_SHIFT != tag {
+            return None;
+        }
+        Some(slot)
+    }
+
     const fn slot(&self, tag: u64) -> &Word {
         let [even, odd] = &self.slots;
         if tag & 1 == 0 { even } else { odd }
     }
-}
-
-/// One consistent view of a limiter.
-struct State {
-    tat: u64,
-    quota: Quota,
-    paused_until: u64,
-}
-
-struct Charged {
-    tat: u64,
-    ready_at: u64,
-}
-
-impl State {
-    /// The TAT once `cost` is taken, if it is there.
-    #[inline]
-    fn admit(&self, now: u64, cost: u32) -> Result<u64, Refusal> {
-        let charged = self.charge(now, cost)?;
-        if charged.ready_at <= now {
-            Ok(charged.tat)
-        } else {
-            Err(Refusal::NotYet { until: Instant::from_nanos(charged.ready_at) })
-        }
-    }
-
-    #[inline]
-    const fn charge(&self, now: u64, cost: u32) -> Result<Charged, Refusal> {
-        if cost > self.quota.burst {
-            return Err(Refusal::Never { burst: self.quota.burst });
-        }
-        let price = self.quota.interval * cost as u64; // OK: at most `refill`, 2^55.
-        let start = if self.tat > now { self.tat } else { now };
-        let tat = start.saturating_add(price);
-        if tat > TIME_MAX {
-            return Err(Refusal::NotYet { until: Instant::MAX });
-        }
-        let ready_at = tat.saturating_sub(self.quota.refill());
-        let ready_at = if ready_at > self.paused_until { ready_at } else { self.paused_until };
-        Ok(Charged { tat, ready_at })
-    }
-}
-
-/// The TAT that in `to` says what `tat` says in `from`: as many tokens in the bucket at `now`, at
-/// most the new burst. Rounded so that nothing is gained.
-fn recounted(now: u64, tat: u64, from: Quota, to: Quota) -> u64 {
-    // Everything in nanoseconds of the new quota, relative to `now`: the tokens missing, and the
-    // room that a larger burst adds (or a smaller one takes away).
-    let missing = u128::from(tat.saturating_sub(now)) * u128::from(to.interval);
-    let missing = missing.div_ceil(u128::from(from.interval.max(1))); // OK: it is not less.
-    let room = u128::from(to.interval) * u128::from(to.burst.saturating_sub(from.burst));
-    let cut = u128::from(to.interval) * u128::from(from.burst.saturating_sub(to.burst));
-    let ahead = (missing + room).saturating_sub(cut);
-    let tat = u128::from(now.min(TIME_MAX)) + ahead;
-    low_half(tat.min(u128::from(TIME_MAX)))
 }
 
 /// The tag of the quota after `tag`.

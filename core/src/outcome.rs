@@ -168,17 +168,25 @@ impl Hint {
 
     /// Of two hints of one response the one to obey: the longest, then zero, then malformed.
     #[must_use]
+    pub const fn or_longer(mut self, other: Self) -> Self {
+        self.prolong(&other);
+        self
+    }
+
+    /// Becomes `other`, if that is the one to obey.
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
-    pub const fn or_longer(self, other: Self) -> Self {
-        match (self, other) {
+    pub(crate) const fn prolong(&mut self, other: &Self) {
+        let is_longer = match (&*self, other) {
             (Self::After { delay: a, .. }, Self::After { delay: b, .. }) => {
                 // `Ord` is not const: seconds first, then the rest.
-                let longer = b.as_secs() > a.as_secs()
-                    || b.as_secs() == a.as_secs() && b.subsec_nanos() > a.subsec_nanos();
-                if longer { other } else { self }
+                b.as_secs() > a.as_secs()
+                    || b.as_secs() == a.as_secs() && b.subsec_nanos() > a.subsec_nanos()
             }
-            (Self::After { .. }, _) | (Self::Malformed, Self::Absent) => self,
-            _ => other,
+            (Self::After { .. }, _) | (Self::Malformed, Self::Absent) => false,
+            _ => true,
+        };
+        if is_longer {
+            *self = *other;
         }
     }
 }

@@ -4,8 +4,6 @@ use core::cell::Cell;
 use core::future::Future;
 use core::time::Duration;
 
-use crate::wide::divided;
-
 /// A point in monotonic time: nanoseconds since an epoch that the clock picks.
 ///
 /// Only differences mean anything, and only between readings of one clock. Arithmetic saturates:
@@ -89,7 +87,7 @@ pub(crate) const fn duration(nanos: u64) -> Duration {
 #[cfg(not(target_pointer_width = "64"))]
 #[inline(never)]
 pub(crate) const fn duration(nanos: u64) -> Duration {
-    let (seconds, rest) = divided::<1_000_000_000>(nanos);
+    let (seconds, rest) = crate::wide::divided::<1_000_000_000>(nanos);
     from_parts(seconds, rest)
 }
 
@@ -111,15 +109,6 @@ pub(crate) const fn minus(a: Duration, b: Duration) -> Duration {
     let nanos = a.subsec_nanos() + if is_borrowed { NANOS } else { 0 } - b.subsec_nanos();
     let Some(seconds) = a.as_secs().checked_sub(b.as_secs()) else { return Duration::ZERO };
     let Some(seconds) = seconds.checked_sub(is_borrowed as u64) else { return Duration::ZERO };
-    from_parts(seconds, nanos)
-}
-
-/// The product, at most [`Duration::MAX`].
-pub(crate) const fn times(duration: Duration, factor: u32) -> Duration {
-    let nanos = duration.subsec_nanos() as u64 * factor as u64; // OK: below 2^62.
-    let (carried, nanos) = divided::<NANOS>(nanos);
-    let Some(seconds) = duration.as_secs().checked_mul(factor as u64) else { return Duration::MAX };
-    let Some(seconds) = seconds.checked_add(carried) else { return Duration::MAX };
     from_parts(seconds, nanos)
 }
 
@@ -238,20 +227,16 @@ mod tests {
 
     proptest! {
         #[test]
-        fn sums_differences_and_products_are_those_of_core(
+        fn sums_and_differences_are_those_of_core(
             a: Duration,
             b: Duration,
             near in 0..3_000_000_000_u64,
-            factor: u32,
         ) {
             let near = Duration::from_nanos(near);
             for b in [b, near, a, Duration::MAX.saturating_sub(near)] {
                 prop_assert_eq!(plus(a, b), a.saturating_add(b));
                 prop_assert_eq!(minus(a, b), a.saturating_sub(b));
                 prop_assert_eq!(minus(b, a), b.saturating_sub(a));
-                for factor in [factor, factor % 4, 86_400] {
-                    prop_assert_eq!(times(b, factor), b.saturating_mul(factor));
-                }
             }
         }
     }

@@ -4,8 +4,8 @@ use core::ptr;
 use core::time::Duration;
 
 use crate::limiter::{Limiter, Refusal};
-use crate::outcome::{Class, Failure};
-use crate::time::Instant;
+use crate::outcome::{Class, Failure, Hint};
+use crate::time::{Instant, saturating_nanos};
 
 /// A limiter and what each attempt takes from it.
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +38,9 @@ impl<'a> Limit<'a> {
     }
 
     fn is_worth_a_wait(&self) -> bool {
-        self.cost > 0 && self.cost <= self.limiter.quota().burst()
+        // The time does not matter to what can never be had.
+        let seen = self.limiter.peek(Instant::EPOCH, self.cost);
+        self.cost > 0 && !matches!(seen, Err(Refusal::Never { .. }))
     }
 }
 
@@ -168,11 +170,12 @@ impl<'a> Toll<'a> {
 }
 
 fn pause(limiter: &Limiter, now: Instant, failure: &Failure, most: Duration) {
-    match (failure.class, failure.hint.delay()) {
-        // An endless hint is no time to come back, and must not stop everybody for ever.
-        (Class::Throttled, Some(delay)) if delay < Duration::MAX => {
-            limiter.pause_until(now.saturating_add(delay.min(most)));
-        }
-        _ => {}
+    let (Class::Throttled, Hint::After { delay, .. }) = (failure.class, failure.hint) else {
+        return;
+    };
+    // An endless hint is no time to come back, and must not stop everybody for ever.
+    if !delay.is_zero() && delay != Duration::MAX {
+        let nanos = saturating_nanos(delay).min(saturating_nanos(most));
+        limiter.pause_until(now.later(nanos));
     }
 }

@@ -6,6 +6,11 @@ use core::time::Duration;
 
 pub use rfc_3339::parse_rfc_3339;
 
+use super::decimal::digit;
+use super::text::{Case, word, words};
+use crate::outcome::Hint;
+use crate::time::minus;
+
 /// The time since the Unix epoch that an HTTP-date names, zero for one before the epoch.
 ///
 /// Reads IMF-fixdate (`Sun, 06 Nov 1994 08:49:37 GMT`) and the obsolete RFC 850 (`Sunday, 06-Nov-94
@@ -33,6 +38,34 @@ pub fn parse(value: &[u8], wall_now: Duration) -> Option<Duration> {
         .filter(DateTime::exists)?;
     // Zero for a date before 1970.
     Some(Duration::from_secs(u64::try_from(date.unix_seconds()).unwrap_or(0)))
+}
+
+/// The time since the Unix epoch, and how a date becomes a delay from it: who has no wall clock
+/// need not link what reads dates.
+pub(super) struct WallClock {
+    now: Duration,
+    delay_until: fn(&[u8], Duration) -> Hint,
+}
+
+impl WallClock {
+    /// For HTTP-dates.
+    pub(super) const fn for_dates(now: Duration) -> Self {
+        Self { now, delay_until: |value, now| delay(parse(value, now), now) }
+    }
+
+    /// For RFC 3339 timestamps.
+    pub(super) const fn for_timestamps(now: Duration) -> Self {
+        Self { now, delay_until: |value, now| delay(parse_rfc_3339(value), now) }
+    }
+
+    /// The delay to the date that `value` names, zero if past.
+    pub(super) fn delay_until(&self, value: &[u8]) -> Hint {
+        (self.delay_until)(value, self.now)
+    }
+}
+
+fn delay(then: Option<Duration>, now: Duration) -> Hint {
+    then.map_or(Hint::Malformed, |then| Hint::after(minus(then, now)))
 }
 
 /// A date and time of day in UTC.
@@ -75,11 +108,11 @@ impl DateTime {
 /// `Sun, 06 Nov 1994 08:49:37 GMT`
 fn imf_fixdate(value: &[u8]) -> Option<DateTime> {
     let mut text = Text(value);
-    text.name(&WEEKDAYS)?;
+    text.name(WEEKDAYS)?;
     text.literal(b", ")?;
     let day = text.two_digits()?;
     text.literal(b" ")?;
-    let month = text.name(&MONTHS)?;
+    let month = text.name(MONTHS)?;
     text.literal(b" ")?;
     let year = text.four_digits()?;
     text.literal(b" ")?;
@@ -91,11 +124,11 @@ fn imf_fixdate(value: &[u8]) -> Option<DateTime> {
 /// `Sunday, 06-Nov-94 08:49:37 GMT`
 fn rfc_850(value: &[u8], wall_now: Duration) -> Option<DateTime> {
     let mut text = Text(value);
-    text.name(&FULL_WEEKDAYS)?;
+    text.name(FULL_WEEKDAYS)?;
     text.literal(b", ")?;
     let day = text.two_digits()?;
     text.literal(b"-")?;
-    let month = text.name(&MONTHS)?;
+    let month = text.name(MONTHS)?;
     text.literal(b"-")?;
     let year = text.two_digits()?;
     text.literal(b" ")?;
@@ -108,9 +141,9 @@ fn rfc_850(value: &[u8], wall_now: Duration) -> Option<DateTime> {
 /// `Sun Nov  6 08:49:37 1994`
 fn asctime(value: &[u8]) -> Option<DateTime> {
     let mut text = Text(value);
-    text.name(&WEEKDAYS)?;
+    text.name(WEEKDAYS)?;
     text.literal(b" ")?;
-    let month = text.name(&MONTHS)?;
+    let month = text.name(MONTHS)?;
     text.literal(b" ")?;
     let day = if text.literal(b" ").is_some() { text.digit()? } else { text.two_digits()? };
     text.literal(b" ")?;
@@ -146,22 +179,12 @@ impl Text<'_> {
     }
 
     /// The place in `names` of the name that comes next.
-    fn name(&mut self, names: &[&[u8]]) -> Option<u8> {
-        for (place, name) in (0..).zip(names) {
-            if self.literal(name).is_some() {
-                return Some(place);
-            }
-        }
-        None
+    fn name(&mut self, names: &[u8]) -> Option<u8> {
+        word(&mut self.0, names, Case::Exact).and_then(|place| u8::try_from(place).ok())
     }
 
     fn digit(&mut self) -> Option<u8> {
-        let (&first, rest) = self.0.split_first()?;
-        if !first.is_ascii_digit() {
-            return None;
-        }
-        self.0 = rest;
-        Some(first - b'0')
+        digit(&mut self.0).and_then(|digit| u8::try_from(digit).ok())
     }
 
     fn two_digits(&mut self) -> Option<u8> {
@@ -194,13 +217,13 @@ const DAY: i64 = 86_400;
 /// A Gregorian year on average, in seconds: 365.2425 days.
 const MEAN_YEAR: i64 = 31_556_952;
 
-const WEEKDAYS: [&[u8]; 7] = [b"Mon", b"Tue", b"Wed", b"Thu", b"Fri", b"Sat", b"Sun"];
+const WEEKDAYS: &[u8] = words![b"Mon", b"Tue", b"Wed", b"Thu", b"Fri", b"Sat", b"Sun"];
 
-const FULL_WEEKDAYS: [&[u8]; 7] =
-    [b"Monday", b"Tuesday", b"Wednesday", b"Thursday", b"Friday", b"Saturday", b"Sunday"];
+const FULL_WEEKDAYS: &[u8] =
+    words![b"Monday", b"Tuesday", b"Wednesday", b"Thursday", b"Friday", b"Saturday", b"Sunday"];
 
-const MONTHS: [&[u8]; 12] = [
-    b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec",
+const MONTHS: &[u8] = words![
+    b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec"
 ];
 
 #[cfg(test)]

@@ -3,10 +3,11 @@
 
 use core::time::Duration;
 
-use super::date;
-use super::retry_after::{MILLISECOND, SECOND, decimal, trim};
+use super::date::WallClock;
+use super::decimal::{MILLISECOND, SECOND, decimal};
+use super::text::{Case, cut, trim, whole_word, word, words};
 use crate::outcome::Hint;
-use crate::time::{minus, plus, times};
+use crate::wide::divided;
 
 /// When the server's limits let the next request through: the longest reset over the dimensions
 /// that are exhausted (of which nothing remains). [`Hint::Absent`] if none is, or if it cannot be
@@ -42,211 +43,196 @@ pub fn rate_limit<N: AsRef<[u8]>, V: AsRef<[u8]>>(
     headers: impl IntoIterator<Item = (N, V)>,
     wall_now: Option<Duration>,
 ) -> Hint {
-    let mut limits = [Limit { is_exhausted: false, reset: Hint::Absent }; LIMITS];
-    let mut longest = Hint::Absent;
+    let wall_clock = wall_now.map(WallClock::for_timestamps);
+    let mut limits = [Limit::UNKNOWN; LIMITS];
     for (name, value) in headers {
-        let (name, value) = (name.as_ref(), trim(value.as_ref()));
-        if name.eq_ignore_ascii_case(b"ratelimit") {
-            longest = longest.or_longer(ietf(value));
-        } else if let Some((number, part)) = place(name)
-            && let Some(limit) = limits.get_mut(number)
-        {
-            match part {
-                Part::Remaining => limit.is_exhausted |= is_zero(value),
-                Part::Reset(format) => {
-                    limit.reset = limit.reset.or_longer(format.read(value, wall_now));
-                }
-            }
+        let name = name.as_ref();
+        // None that is read is shorter than `RateLimit`.
+        if name.len() >= 9 {
+            read(&mut limits, name, value.as_ref(), wall_clock.as_ref());
         }
     }
-    // By reference: nine of them are much to move.
-    limits.iter().fold(longest, |longest, limit| longest.or_longer(limit.hint()))
+    longest(&limits)
 }
 
 /// What is known of one dimension of one family of headers.
 #[derive(Clone, Copy)]
 struct Limit {
-    is_exhausted: bool,
+    /// Not known to be exhausted.
+    is_open: bool,
     reset: Hint,
 }
 
 impl Limit {
-    const fn hint(self) -> Hint {
-        match self.reset {
-            Hint::After { .. } if self.is_exhausted => self.reset,
-            _ => Hint::Absent,
+    const UNKNOWN: Self = Self { is_open: true, reset: Hint::Absent };
+}
+
+/// Makes `longest` the `reset` of a limit, if that is to be waited for and longer.
+#[cfg_attr(not(target_pointer_width = "64"), inline(never))]
+const fn prolong(longest: &mut Hint, is_exhausted: bool, reset: &Hint) {
+    if is_exhausted && matches!(reset, Hint::After { .. }) {
+        longest.prolong(reset);
+    }
+}
+
+/// The longest of all, the first one of several.
+#[cfg_attr(not(target_pointer_width = "64"), inline(never))]
+fn longest(limits: &[Limit; LIMITS]) -> Hint {
+    let mut longest = Hint::Absent;
+    for limit in limits {
+        prolong(&mut longest, !limit.is_open, &limit.reset);
+    }
+    longest
+}
+
+/// Notes what one header says.
+#[cfg_attr(not(target_pointer_width = "64"), inline(never))]
+fn read(limits: &mut [Limit; LIMITS], name: &[u8], value: &[u8], clock: Option<&WallClock>) {
+    let mut rest = name;
+    let Some(family) = word(&mut rest, FAMILIES, Case::Ignored) else { return };
+    let value = trim(value);
+    if rest.is_empty() && family == IETF {
+        let [limit, ..] = limits;
+        let _ = ietf(value, limit);
+        return;
+    }
+    let Some(first) = word(&mut rest, WORDS, Case::Ignored) else { return };
+    let second = word(&mut rest, WORDS, Case::Ignored);
+    if second.is_some() == (family == IETF) || !rest.is_empty() {
+        return;
+    }
+    let second = second.unwrap_or(PARTS);
+    let (part, dimension) = if family == ANTHROPIC { (second, first) } else { (first, second) };
+    let Some(dimension) = dimension.checked_sub(PARTS) else { return };
+    let Some(limit) = limits.get_mut(1 + family * DIMENSIONS + dimension) else { return };
+    let reset = match (part, family) {
+        (REMAINING, _) => {
+            limit.is_open &= !is_zero(value);
+            return;
         }
-    }
+        (RESET, X) => duration(value),
+        (RESET, IETF) => decimal(value, SECOND),
+        // Who has no wall clock need not be able to read dates.
+        (RESET, _) => clock.map_or(Hint::Malformed, |clock| clock.delay_until(value)),
+        _ => return,
+    };
+    limit.reset.prolong(&reset);
 }
 
-#[derive(Clone, Copy)]
-enum Part {
-    Remaining,
-    Reset(Format),
-}
+/// How names begin.
+const FAMILIES: &[u8] = words![b"x-ratelimit", b"anthropic-ratelimit", b"ratelimit"];
+const X: usize = 0;
+const ANTHROPIC: usize = 1;
+const IETF: usize = 2;
 
-#[derive(Clone, Copy)]
-enum Format {
-    Duration,
-    Seconds,
-    Timestamp,
-}
+/// How they go on: the parts, then the dimensions.
+const WORDS: &[u8] =
+    words![b"-remaining", b"-reset", b"-requests", b"-tokens", b"-input-tokens", b"-output-tokens"];
+const REMAINING: usize = 0;
+const RESET: usize = 1;
+const PARTS: usize = 2;
+const DIMENSIONS: usize = 4;
 
-impl Format {
-    fn read(self, value: &[u8], wall_now: Option<Duration>) -> Hint {
-        match self {
-            Self::Duration => duration(value),
-            Self::Seconds => decimal(value, SECOND),
-            // Who has no wall clock need not be able to read dates.
-            Self::Timestamp => match wall_now.map(|now| (date::parse_rfc_3339(value), now)) {
-                Some((Some(then), now)) => Hint::after(minus(then, now)),
-                _ => Hint::Malformed,
-            },
-        }
-    }
-}
+/// `RateLimit`, which goes first among equals, two families with dimensions, and the one without.
+const LIMITS: usize = 2 * DIMENSIONS + 2;
 
-const DIMENSIONS: [&[u8]; 4] = [b"requests", b"tokens", b"input-tokens", b"output-tokens"];
-
-/// Both families with dimensions, and the one without.
-const LIMITS: usize = 2 * DIMENSIONS.len() + 1;
-
-/// Which limit a header is about, and what it says of it.
-fn place(name: &[u8]) -> Option<(usize, Part)> {
-    if let Some(rest) = after(name, b"x-ratelimit-") {
-        let remaining = after(rest, b"remaining-").map(|dimension| (dimension, Part::Remaining));
-        let (dimension, part) =
-            remaining.or_else(|| Some((after(rest, b"reset-")?, Part::Reset(Format::Duration))))?;
-        return Some((self::dimension(dimension)?, part));
-    }
-    if let Some(rest) = after(name, b"anthropic-ratelimit-") {
-        let cut = rest.iter().rposition(|&byte| byte == b'-')?;
-        let (dimension, part) = (rest.get(..cut)?, rest.get(cut + 1..)?);
-        let part = if part.eq_ignore_ascii_case(b"remaining") {
-            Part::Remaining
-        } else if part.eq_ignore_ascii_case(b"reset") {
-            Part::Reset(Format::Timestamp)
-        } else {
-            return None;
-        };
-        return Some((DIMENSIONS.len() + self::dimension(dimension)?, part));
-    }
-    match after(name, b"ratelimit-")? {
-        part if part.eq_ignore_ascii_case(b"remaining") => Some((LIMITS - 1, Part::Remaining)),
-        part if part.eq_ignore_ascii_case(b"reset") => {
-            Some((LIMITS - 1, Part::Reset(Format::Seconds)))
-        }
-        _ => None,
-    }
-}
-
-fn dimension(name: &[u8]) -> Option<usize> {
-    DIMENSIONS.iter().position(|dimension| name.eq_ignore_ascii_case(dimension))
-}
-
-/// What follows `prefix`, in any case.
-fn after<'a>(name: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]> {
-    let (start, rest) = name.split_at_checked(prefix.len())?;
-    start.eq_ignore_ascii_case(prefix).then_some(rest)
-}
-
+#[cfg_attr(not(target_pointer_width = "64"), inline(never))]
 fn is_zero(digits: &[u8]) -> bool {
     !digits.is_empty() && digits.iter().all(|&digit| digit == b'0')
 }
 
 /// A duration as Go writes it (`6m0s`, `1.5s`, `20ms`), with days, too; or plain seconds.
 fn duration(value: &[u8]) -> Hint {
-    let plain = decimal(value, SECOND);
-    if plain != Hint::Malformed {
-        return plain;
-    }
     let (mut rest, mut sum, mut finest) = (value, Duration::ZERO, SECOND);
-    while !rest.is_empty() {
-        let digits = rest.iter().take_while(|byte| byte.is_ascii_digit() || **byte == b'.');
-        let Some((number, tail)) = rest.split_at_checked(digits.count()) else { break };
-        let letters = tail.iter().take_while(|byte| !byte.is_ascii_digit() && **byte != b'.');
-        let Some((unit, tail)) = tail.split_at_checked(letters.count()) else { break };
-        let Some((seconds, fraction)) = unit_of(unit) else { return Hint::Malformed };
-        let Hint::After { delay, granularity } = decimal(number, fraction) else {
-            return Hint::Malformed;
-        };
-        sum = plus(sum, times(delay, seconds));
-        finest = finest.min(granularity.saturating_mul(seconds));
+    loop {
+        let is_number = |byte: &&u8| byte.is_ascii_digit() || **byte == b'.';
+        let length = rest.iter().take_while(is_number).count();
+        let Some((number, tail)) = rest.split_at_checked(length) else { break };
         rest = tail;
+        let (factor, fraction) = if length == value.len() {
+            (1, SECOND)
+        } else {
+            let unit = word(&mut rest, UNITS, Case::Exact).and_then(|place| SIZES.get(place));
+            let Some(size) = unit else { break };
+            *size
+        };
+        let Hint::After { delay, granularity } = decimal(number, fraction) else { break };
+        sum = sum_with_product(sum, delay, factor);
+        finest = finest.min(granularity.saturating_mul(factor));
+        if rest.is_empty() {
+            return Hint::After { delay: sum, granularity: finest };
+        }
     }
-    if value.is_empty() {
-        return Hint::Malformed;
-    }
-    Hint::After { delay: sum, granularity: finest }
+    Hint::Malformed
 }
 
-/// A unit as so many seconds, or as one of so many nanoseconds.
-const fn unit_of(unit: &[u8]) -> Option<(u32, u32)> {
-    Some(match unit {
-        b"d" => (86_400, SECOND),
-        b"h" => (3_600, SECOND),
-        b"m" => (60, SECOND),
-        b"s" => (1, SECOND),
-        b"ms" => (1, MILLISECOND),
-        // With the sign for micro, and with the Greek letter.
-        b"us" | b"\xc2\xb5s" | b"\xce\xbcs" => (1, 1_000),
-        b"ns" => (1, 1),
-        _ => return None,
-    })
+/// With the sign for micro, and with the Greek letter. Milliseconds are not taken for minutes.
+const UNITS: &[u8] =
+    words![b"ms", b"s", b"m", b"h", b"d", b"us", b"\xc2\xb5s", b"\xce\xbcs", b"ns"];
+
+/// As so many seconds, or as one of so many nanoseconds.
+const SIZES: [(u32, u32); 9] = [
+    (1, MILLISECOND),
+    (1, SECOND),
+    (60, SECOND),
+    (3_600, SECOND),
+    (86_400, SECOND),
+    (1, 1_000),
+    (1, 1_000),
+    (1, 1_000),
+    (1, 1),
+];
+
+/// `sum + delay · factor`, at most [`Duration::MAX`].
+fn sum_with_product(sum: Duration, delay: Duration, factor: u32) -> Duration {
+    // OK: below 10^14.
+    let nanos = u64::from(delay.subsec_nanos()) * u64::from(factor) + u64::from(sum.subsec_nanos());
+    let (carried, nanos) = divided::<SECOND>(nanos);
+    let (seconds, beyond) = delay.as_secs().overflowing_mul(u64::from(factor));
+    let (seconds, is_over) = seconds.overflowing_add(carried);
+    let (seconds, is_over_now) = seconds.overflowing_add(sum.as_secs());
+    if beyond || is_over || is_over_now || nanos >= SECOND {
+        return Duration::MAX;
+    }
+    Duration::new(seconds, nanos)
 }
 
-/// The longest reset over the exhausted members of a `RateLimit` field, in either form.
-fn ietf(value: &[u8]) -> Hint {
+/// Makes `limit` one that resets after the longest of the exhausted members of a `RateLimit` field,
+/// in either form. `None`, and nothing done, if a string in it does not end.
+fn ietf(value: &[u8], limit: &mut Limit) -> Option<()> {
     let mut longest = Hint::Absent;
-    let mut old = Limit { is_exhausted: false, reset: Hint::Absent };
+    // The older form, in which each parameter is a member of its own.
+    let (mut old_is_exhausted, mut old_reset) = (false, Hint::Absent);
     let mut rest = value;
     while !rest.is_empty() {
-        let Some((member, tail)) = until(rest, b',') else { return Hint::Absent };
-        rest = tail;
-        let Some((item, mut parameters)) = until(trim(member), b';') else { return Hint::Absent };
-        match parameter(item) {
-            (b"remaining", Some(value)) => old.is_exhausted |= is_zero(value),
-            (b"reset", Some(value)) => old.reset = decimal(value, SECOND),
-            _ => {}
-        }
-        let mut new = Limit { is_exhausted: false, reset: Hint::Absent };
-        while !parameters.is_empty() {
-            let Some((next, tail)) = until(parameters, b';') else { return Hint::Absent };
-            parameters = tail;
-            match parameter(next) {
-                (b"r", Some(value)) => new.is_exhausted = is_zero(value),
-                (b"t", Some(value)) => new.reset = decimal(value, SECOND),
-                _ => {}
+        let mut member = trim(cut(&mut rest, b',')?);
+        let (mut is_exhausted, mut reset) = (false, Hint::Absent);
+        let mut is_item = true;
+        while !member.is_empty() {
+            let parameter = trim(cut(&mut member, b';')?);
+            let mut value = parameter;
+            let key = cut(&mut value, b'=')?;
+            if key.len() < parameter.len() {
+                match (whole_word(key, KEYS, Case::Exact), is_item) {
+                    (Some(0), true) => old_is_exhausted |= is_zero(value),
+                    (Some(1), true) => old_reset = decimal(value, SECOND),
+                    (Some(2), false) => is_exhausted = is_zero(value),
+                    (Some(3), false) => reset = decimal(value, SECOND),
+                    _ => {}
+                }
             }
+            is_item = false;
         }
-        longest = longest.or_longer(new.hint());
+        prolong(&mut longest, is_exhausted, &reset);
     }
-    longest.or_longer(old.hint())
+    prolong(&mut longest, old_is_exhausted, &old_reset);
+    limit.is_open = false;
+    limit.reset.prolong(&longest);
+    Some(())
 }
 
-/// `text` up to a separator that is not in a quoted string, and what follows it. `None` if a string
-/// does not end.
-fn until(text: &[u8], separator: u8) -> Option<(&[u8], &[u8])> {
-    let (mut is_quoted, mut is_escaped) = (false, false);
-    for (at, &byte) in text.iter().enumerate() {
-        if is_escaped {
-            is_escaped = false;
-        } else if is_quoted && byte == b'\\' {
-            is_escaped = true;
-        } else if byte == b'"' {
-            is_quoted = !is_quoted;
-        } else if byte == separator && !is_quoted {
-            return Some((text.get(..at)?, text.get(at + 1..)?));
-        }
-    }
-    (!is_quoted).then_some((text, &[]))
-}
-
-/// `key=value`, or `key` alone.
-fn parameter(text: &[u8]) -> (&[u8], Option<&[u8]>) {
-    let mut parts = trim(text).splitn(2, |&byte| byte == b'=');
-    (parts.next().unwrap_or_default(), parts.next())
-}
+/// In the older form, and in the present one.
+const KEYS: &[u8] = words![b"remaining", b"reset", b"r", b"t"];
 
 #[cfg(test)]
 mod tests;

@@ -2,10 +2,10 @@
 
 use core::time::Duration;
 
-use super::date;
+use super::date::WallClock;
+use super::decimal::{MILLISECOND, SECOND, decimal};
+use super::text::{Case, cut, trim, whole_word, words};
 use crate::outcome::Hint;
-use crate::time::{duration, minus, plus};
-use crate::wide::divided;
 
 /// What the headers of one response say about trying again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -28,19 +28,38 @@ impl Signals {
         headers: impl IntoIterator<Item = (N, V)>,
         wall_now: Option<Duration>,
     ) -> Self {
-        let (mut millis, mut plain, mut should_retry) = (Hint::Absent, Hint::Absent, None);
+        let wall_clock = wall_now.map(WallClock::for_dates);
+        let (mut signals, mut millis) = (Self::default(), Hint::Absent);
         for (name, value) in headers {
-            let (name, value) = (name.as_ref(), value.as_ref());
-            if name.eq_ignore_ascii_case(b"retry-after-ms") {
-                millis = millis.or_longer(retry_after_ms(value));
-            } else if name.eq_ignore_ascii_case(b"retry-after") {
-                plain = plain.or_longer(retry_after(value, wall_now));
-            } else if name.eq_ignore_ascii_case(b"x-should-retry") {
-                should_retry = x_should_retry(value).or(should_retry);
+            let name = name.as_ref();
+            // The length alone tells most others apart.
+            if matches!(name.len(), 11 | 14) {
+                signals.read(name, value.as_ref(), wall_clock.as_ref(), &mut millis);
             }
         }
-        let hint = if millis.delay().is_some() { millis } else { plain.or_longer(millis) };
-        Self { hint, should_retry }
+        signals.settle(&millis);
+        signals
+    }
+
+    /// Reads one header; `millis` is what `retry-after-ms` says.
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
+    fn read(&mut self, name: &[u8], value: &[u8], clock: Option<&WallClock>, millis: &mut Hint) {
+        let Some(place) = whole_word(name, NAMES, Case::Ignored) else { return };
+        let value = trim(value);
+        match place {
+            0 => millis.prolong(&decimal(value, MILLISECOND)),
+            1 => self.hint.prolong(&list_or_date(value, clock)),
+            _ => self.should_retry = verdict(value).or(self.should_retry),
+        }
+    }
+
+    /// `retry-after-ms` goes first, if it is obeyed.
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
+    const fn settle(&mut self, millis: &Hint) {
+        if matches!(millis, Hint::After { delay, .. } if !delay.is_zero()) {
+            self.hint = Hint::Absent;
+        }
+        self.hint.prolong(millis);
     }
 }
 
@@ -65,21 +84,32 @@ impl Signals {
 /// assert_eq!(retry_after(b"99999999999999999999", None).delay(), Some(Duration::MAX));
 /// ```
 #[must_use]
+#[inline]
 pub fn retry_after(value: &[u8], wall_now: Option<Duration>) -> Hint {
-    let value = trim(value);
-    if value.first().is_some_and(u8::is_ascii_digit) {
-        return value
-            .split(|&byte| byte == b',')
-            .map(trim)
-            .filter(|number| !number.is_empty())
-            .map(|number| decimal(number, SECOND))
-            .reduce(longest_of_all)
-            .unwrap_or(Hint::Malformed);
+    list_or_date(trim(value), wall_now.map(WallClock::for_dates).as_ref())
+}
+
+#[cfg_attr(not(target_pointer_width = "64"), inline(never))]
+fn list_or_date(value: &[u8], clock: Option<&WallClock>) -> Hint {
+    let mut rest = value;
+    if !rest.first().is_some_and(u8::is_ascii_digit) {
+        return clock.map_or(Hint::Malformed, |clock| clock.delay_until(rest));
     }
-    match wall_now.and_then(|now| Some((now, date::parse(value, now)?))) {
-        Some((now, date)) => Hint::after(minus(date, now)),
-        None => Hint::Malformed,
+    let mut longest = Hint::Absent;
+    while let Some(member) = cut(&mut rest, b',') {
+        let member = trim(member);
+        if !member.is_empty() {
+            match decimal(member, SECOND) {
+                // One bad member spoils a list: what the rest of it meant is then a guess.
+                Hint::Malformed => break,
+                number => longest.prolong(&number),
+            }
+        }
+        if rest.is_empty() {
+            return longest;
+        }
     }
+    Hint::Malformed
 }
 
 /// The hint in a `retry-after-ms` field value: milliseconds, decimals rounded up.
@@ -101,77 +131,14 @@ pub fn retry_after_ms(value: &[u8]) -> Hint {
 /// any case is `None`.
 #[must_use]
 pub fn x_should_retry(value: &[u8]) -> Option<bool> {
-    let value = trim(value);
-    if value.eq_ignore_ascii_case(b"true") {
-        Some(true)
-    } else if value.eq_ignore_ascii_case(b"false") {
-        Some(false)
-    } else {
-        None
-    }
+    verdict(trim(value))
 }
 
-pub(super) const SECOND: u32 = 1_000_000_000;
-pub(super) const MILLISECOND: u32 = 1_000_000;
-
-/// One bad member spoils a list: what the rest of it meant is then a guess.
-const fn longest_of_all(a: Hint, b: Hint) -> Hint {
-    match (a, b) {
-        (Hint::After { .. }, Hint::After { .. }) => a.or_longer(b),
-        _ => Hint::Malformed,
-    }
+fn verdict(value: &[u8]) -> Option<bool> {
+    whole_word(value, words![b"false", b"true"], Case::Ignored).map(|place| place > 0)
 }
 
-/// `1*DIGIT [ "." 1*DIGIT ]` in units of `unit` nanoseconds (a power of ten, at most
-/// [`SECOND`]), rounded up.
-pub(super) fn decimal(text: &[u8], unit: u32) -> Hint {
-    let mut parts = text.splitn(2, |&byte| byte == b'.');
-    let (Some(whole), fraction) = (parts.next(), parts.next()) else { return Hint::Malformed };
-    let all_digits = |digits: &[u8]| !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
-    if !all_digits(whole) || !fraction.is_none_or(all_digits) {
-        return Hint::Malformed;
-    }
-
-    // The place value of the last digit read, in nanoseconds, and of the fraction read so far.
-    let (mut place, mut nanos) = (unit, 0_u32);
-    let mut beyond = false;
-    for &digit in fraction.unwrap_or_default() {
-        if place > 1 {
-            place /= 10;
-            nanos += u32::from(digit - b'0') * place; // OK: stays below `unit`, at most 10^9.
-        } else {
-            beyond |= digit != b'0';
-        }
-    }
-    nanos += u32::from(beyond);
-
-    let delay = number(whole).map_or(Duration::MAX, |whole| {
-        let (seconds, rest) = match unit {
-            SECOND => (whole, 0),
-            MILLISECOND => divided::<1_000>(whole),
-            1_000 => divided::<1_000_000>(whole),
-            _ => divided::<1_000_000_000>(whole),
-        };
-        let rest = u64::from(rest) * u64::from(unit) + u64::from(nanos); // at most 10^9
-        plus(Duration::from_secs(seconds), duration(rest))
-    });
-    Hint::After { delay, granularity: place }
-}
-
-/// The value of `digits`, `None` if it does not fit.
-fn number(digits: &[u8]) -> Option<u64> {
-    digits.iter().try_fold(0_u64, |number, digit| {
-        number.checked_mul(10)?.checked_add(u64::from(digit - b'0'))
-    })
-}
-
-/// `value` without optional white space at its ends (RFC 9110 §5.6.3).
-pub(super) fn trim(value: &[u8]) -> &[u8] {
-    let is_text = |byte: &u8| !matches!(byte, b' ' | b'\t');
-    let start = value.iter().position(is_text).unwrap_or(value.len());
-    let end = value.iter().rposition(is_text).map_or(start, |last| last + 1);
-    value.get(start..end).unwrap_or_default()
-}
+const NAMES: &[u8] = words![b"retry-after-ms", b"retry-after", b"x-should-retry"];
 
 #[cfg(test)]
 mod tests {

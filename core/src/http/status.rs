@@ -57,31 +57,42 @@ impl Statuses {
     /// `x-should-retry` overrules the table for failures: `false` makes any permanent, `true` makes
     /// a permanent one transient (the rule of the official LLM SDKs).
     #[must_use]
+    #[inline]
     pub const fn outcome(self, status: u16, signals: Signals) -> Outcome {
+        self.outcome_of(status, &signals)
+    }
+
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
+    const fn outcome_of(self, status: u16, signals: &Signals) -> Outcome {
         if status < 400 {
             return Outcome::Success;
         }
-        let failure = self.failure(status);
-        let failure = match (signals.should_retry, failure.class) {
-            (Some(false), _) => Failure { class: Class::Permanent, ..failure },
-            (Some(true), Class::Permanent) => Failure { class: Class::Transient, ..failure },
-            _ => failure,
-        };
-        Outcome::Failure(failure.with_hint(match (signals.should_retry, signals.hint) {
-            // Told to come back but not when is not a used-up quota: own backoff.
-            (Some(true), Hint::Absent) => Hint::after(core::time::Duration::ZERO),
-            (_, hint) => hint,
-        }))
+        let (mut class, sent) = self.failure(status);
+        let mut hint = signals.hint;
+        match signals.should_retry {
+            Some(true) => {
+                if let Class::Permanent = class {
+                    class = Class::Transient;
+                }
+                if let Hint::Absent = hint {
+                    // Told to come back but not when is not a used-up quota: own backoff.
+                    hint = Hint::after(core::time::Duration::ZERO);
+                }
+            }
+            Some(false) => class = Class::Permanent,
+            None => {}
+        }
+        Outcome::Failure(Failure { class, hint, sent })
     }
 
-    const fn failure(self, status: u16) -> Failure {
+    const fn failure(self, status: u16) -> (Class, Sent) {
         match status {
-            408 | 500 | 502 | 504 | 520 | 522 | 524 => Failure::transient(),
-            409 if self.conflict => Failure::transient(),
-            425 if self.too_early => Failure::transient(),
-            429 => Failure::throttled(),
-            503 | 529 => Failure::transient().with_sent(Sent::Refused),
-            _ => Failure::permanent(),
+            408 | 500 | 502 | 504 | 520 | 522 | 524 => (Class::Transient, Sent::Maybe),
+            409 if self.conflict => (Class::Transient, Sent::Maybe),
+            425 if self.too_early => (Class::Transient, Sent::Maybe),
+            429 => (Class::Throttled, Sent::Refused),
+            503 | 529 => (Class::Transient, Sent::Refused),
+            _ => (Class::Permanent, Sent::Maybe),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use core::time::Duration;
 
+use super::super::decimal::{SECOND, fraction};
 use super::{DAY, DateTime, Text};
 use crate::time::{duration, plus};
 
@@ -30,7 +31,7 @@ pub fn parse_rfc_3339(value: &[u8]) -> Option<Duration> {
     let day = text.two_digits()?;
     text.either(b"T", b"t")?;
     let second_of_day = text.time_of_day()?;
-    let nanos = if text.literal(b".").is_some() { text.fraction()? } else { 0 };
+    let nanos = if text.literal(b".").is_some() { fraction(&mut text.0, SECOND)?.0 } else { 0 };
     let offset = text.offset()?;
     let date = text.end(DateTime { year, month, day, second_of_day })?;
     if !(1..=12).contains(&date.month) || !date.exists() {
@@ -38,30 +39,12 @@ pub fn parse_rfc_3339(value: &[u8]) -> Option<Duration> {
     }
     let seconds = date.unix_seconds() - offset;
     let whole = u64::try_from(seconds).ok().map(Duration::from_secs);
-    Some(plus(whole.unwrap_or_default(), duration(nanos)))
+    Some(plus(whole.unwrap_or_default(), duration(u64::from(nanos))))
 }
 
 impl Text<'_> {
     fn either(&mut self, a: &[u8], b: &[u8]) -> Option<()> {
         self.literal(a).or_else(|| self.literal(b))
-    }
-
-    /// The digits after a point, at least one, as nanoseconds rounded up.
-    fn fraction(&mut self) -> Option<u64> {
-        let (mut place, mut nanos, mut beyond) = (1_000_000_000_u32, 0, false);
-        let mut digit = self.digit()?;
-        loop {
-            if place > 1 {
-                place /= 10;
-                nanos += u32::from(digit) * place; // OK: below 10^9.
-            } else {
-                beyond |= digit != 0;
-            }
-            match self.digit() {
-                Some(next) => digit = next,
-                None => return Some(u64::from(nanos + u32::from(beyond))),
-            }
-        }
     }
 
     /// `Z` or `+01:00`, in seconds.

@@ -117,6 +117,49 @@ fn both_forms_of_the_draft_are_read() {
     assert_eq!(millis(&not_a_limit, 0), None);
 }
 
+#[test]
+fn of_equal_resets_the_first_says_how_fine_it_is() {
+    let fine = [("x-ratelimit-remaining-tokens", "0"), ("x-ratelimit-reset-tokens", "30.0s")];
+    let coarse = [("x-ratelimit-remaining-requests", "0"), ("x-ratelimit-reset-requests", "30s")];
+    let field = [("RateLimit", "\"default\";r=0;t=30"), ("content-length", "0")];
+    let oldest = [("RateLimit-Remaining", "0"), ("RateLimit-Reset", "30")];
+    let granularity = |headers: [[(&'static str, &'static str); 2]; 2]| match rate_limit(
+        headers.into_iter().flatten(),
+        None,
+    ) {
+        Hint::After { delay, granularity } if delay.as_secs() == 30 => granularity,
+        other => panic!("{other:?}"),
+    };
+    // In this order, whatever that of the headers: the field, OpenAI's, the oldest form.
+    for (a, b, expected) in
+        [(fine, field, 1_000_000_000), (fine, coarse, 1_000_000_000), (fine, oldest, 100_000_000)]
+    {
+        assert_eq!(granularity([a, b]), expected);
+        assert_eq!(granularity([b, a]), expected);
+    }
+}
+
+#[test]
+fn nothing_less_than_a_whole_name_is_read() {
+    for name in [
+        "x-ratelimit-remaining-tokens-",
+        "x-ratelimit-remaining-tokens-reset",
+        "x-ratelimit-tokens-remaining",
+        "x-ratelimit-reset",
+        "x-ratelimit",
+        "anthropic-ratelimit-remaining-tokens",
+        "anthropic-ratelimit-tokens",
+        "ratelimit-remaining-tokens",
+        "ratelimit-tokens",
+        "ratelimit-resets",
+        "rate-limit-reset",
+    ] {
+        let reset = name.replace("remaining", "reset");
+        let headers = [(name, "0"), (&reset, "30"), ("ratelimit-remaining", "0")];
+        assert_eq!(rate_limit(headers, None), Hint::Absent, "{name}");
+    }
+}
+
 proptest! {
     #[test]
     fn no_bytes_are_too_strange(
