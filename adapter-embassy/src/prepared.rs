@@ -33,7 +33,7 @@ static NOTHING: holdoff::Upstream = holdoff::Upstream::new();
 ///     .with_safety(Safety::NonIdempotent)
 ///     .with_deadline(Duration::from_secs(5))
 ///     .run(async |attempt| {
-///         assert_eq!(attempt.timeout, Some(Duration::from_secs(5)));
+///         assert_eq!(attempt.timeout(), Some(Duration::from_secs(5)));
 ///         Err::<(), _>(Failure::transient())
 ///     })
 ///     .await

@@ -167,7 +167,7 @@ where
         let mut slot = lock(&slot);
         let (last, failure, in_flight) = (slot.last.take(), slot.failure, slot.in_flight);
         let timed_out = in_flight.map(|attempt| match policy.attempt_timeout() {
-            Some(timeout) if Some(timeout) == attempt.timeout => TimedOut::Attempt,
+            Some(timeout) if Some(timeout) == attempt.timeout() => TimedOut::Attempt,
             _ => TimedOut::Deadline,
         });
         let failure = if timed_out.is_some() { Some(Failure::transient()) } else { failure };
@@ -300,7 +300,7 @@ async fn make_attempt<F: FnMut() -> reqwest::Result<Request>, R: Reading>(
 ) -> Result<R::Output, Failed> {
     let request = lock(source).next(attempt)?;
     let span = Span::start(&request, attempt);
-    let ends_at = attempt.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+    let ends_at = attempt.timeout().and_then(|timeout| Instant::now().checked_add(timeout));
     let asked = is_tracked.then(|| target(request.url()));
     let work = async {
         let (response, mut is_redirected) = watched(pin!(transport.send(request))).await;

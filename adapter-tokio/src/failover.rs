@@ -185,7 +185,7 @@ impl<'a, const N: usize, const BUCKETS: usize, X: Future<Output = ()>>
     ///     .with_deadline(Duration::from_secs(20))
     ///     .run(async |candidate, attempt| match candidate {
     ///         0 => std::future::pending().await,
-    ///         _ => Ok::<_, Failure>(attempt.timeout.unwrap().as_secs()),
+    ///         _ => Ok::<_, Failure>(attempt.timeout().unwrap().as_secs()),
     ///     })
     ///     .await
     ///     .unwrap();

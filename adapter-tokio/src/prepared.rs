@@ -40,7 +40,7 @@ pub(crate) const NAMELESS: &str = "default";
 ///     .with_safety(Safety::NonIdempotent)
 ///     .with_deadline(Duration::from_secs(5))
 ///     .run(async |attempt| {
-///         assert_eq!(attempt.timeout, Some(Duration::from_secs(5)));
+///         assert_eq!(attempt.timeout(), Some(Duration::from_secs(5)));
 ///         Err::<(), _>(Failure::transient())
 ///     })
 ///     .await

@@ -238,7 +238,7 @@ async fn three_candidates_have_twenty_seconds_together() {
     let none = failover(&shared, [&nine, &seven, &patient])
         .with_deadline(SECOND * 20)
         .run(|candidate, attempt| {
-            shares.lock().unwrap().push((candidate, attempt.timeout.unwrap()));
+            shares.lock().unwrap().push((candidate, attempt.timeout().unwrap()));
             pending::<Result<(), Failure>>()
         })
         .await

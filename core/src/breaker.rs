@@ -10,8 +10,6 @@ mod state;
 mod window;
 mod word;
 
-use core::time::Duration;
-
 pub use self::config::BreakerConfig;
 use self::config::Terms;
 pub use self::permit::Permit;
@@ -22,7 +20,8 @@ pub use self::word::Mode;
 pub(crate) use self::word::{Ending, Role};
 use self::word::{Phase, Rule};
 use crate::sync::{Next, Word};
-use crate::time::{Instant, saturating_nanos};
+use crate::time::Instant;
+use crate::wide::INLINES;
 
 /// A circuit breaker, usable through `&self` from any thread, task or interrupt.
 ///
@@ -108,15 +107,11 @@ impl<const BUCKETS: usize> CircuitBreaker<BUCKETS> {
     /// take: the longest open period if that has no limit. Who takes the ticket must report or
     /// [release](Self::release) it.
     #[inline]
-    pub(crate) fn admit_within(
-        &self,
-        now: Instant,
-        timeout: Option<Duration>,
-    ) -> Result<Ticket, Refusal> {
+    pub(crate) fn admit_within(&self, now: Instant, timeout: u64) -> Result<Ticket, Refusal> {
         let lease = u64::from(self.terms.lease);
         let lease = match timeout {
-            Some(timeout) => millis::up(saturating_nanos(timeout), lease),
-            None => lease + self.terms.max_open_period(), // OK: both are u32s.
+            u64::MAX => lease + self.terms.max_open_period(), // OK: both are u32s.
+            timeout => millis::up(timeout, lease),
         };
         self.admit(now, lease)
     }
@@ -382,9 +377,6 @@ impl<const BUCKETS: usize> CircuitBreaker<BUCKETS> {
         calls >= u64::from(least) && failures * 1_000_000 > u64::from(ppm) * calls
     }
 }
-
-/// Whether a short look at the common case is worth its code.
-const INLINES: bool = cfg!(target_pointer_width = "64");
 
 /// What a new word means to those who watch.
 fn change(old: u64, new: u64) -> Option<BreakerChange> {

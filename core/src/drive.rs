@@ -62,7 +62,7 @@ pub async fn run_until<'a, const BUCKETS: usize, O, T, E, F: Future<Output = O>>
     let stop = loop {
         // Before anything is sent; what is ready completes at once. `core`'s could panic.
         let ready = poll_fn(|_| Poll::Ready(()));
-        if unless(cancelled.as_mut(), ready).await.is_none() {
+        if let First::Cancelled = first(cancelled.as_mut(), ready, pending()).await {
             break Stop::Cancelled;
         }
         if call.wants_permit(now) {
@@ -70,14 +70,14 @@ pub async fn run_until<'a, const BUCKETS: usize, O, T, E, F: Future<Output = O>>
             let joined = {
                 let joined = pin!(queue.join(place.take()));
                 let late = pin!(timer.sleep_until(deadline));
-                unless(cancelled.as_mut(), before(joined, late)).await
+                first(cancelled.as_mut(), joined, late).await
             };
-            let Some(joined) = joined else { break Stop::Cancelled };
             now = timer.now();
             match joined {
-                Some(Ok(head)) => place = Some(head),
-                Some(Err(QueueFull)) => break Stop::QueueFull,
-                None => {} // The deadline has passed, as the call will say.
+                First::Work(Ok(head)) => place = Some(head),
+                First::Work(Err(QueueFull)) => break Stop::QueueFull,
+                First::Limit => {} // The deadline has passed, as the call will say.
+                First::Cancelled => break Stop::Cancelled,
             }
         }
         // What is refused or too late meanwhile is told so, and not to wait on.
@@ -90,30 +90,31 @@ pub async fn run_until<'a, const BUCKETS: usize, O, T, E, F: Future<Output = O>>
             Step::Throttled { .. } => place.map(|place| queue.throttled(place)),
             _ => None,
         };
-        let woken = match step {
+        let is_cancelled = match step {
             Step::Attempt(attempt) => {
                 let returned = {
-                    let timeout = pin!(timer.sleep_until(ends_at(now, attempt)));
+                    let timeout = pin!(timer.sleep_until(attempt.ends_at(now)));
                     let work = pin!(watched(&mut call, timer, || operation(attempt)));
-                    let work = before(running(&mut call, timer, work), timeout);
-                    unless(cancelled.as_mut(), work).await
+                    first(cancelled.as_mut(), running(&mut call, timer, work), timeout).await
                 };
                 now = timer.now();
                 match returned {
-                    Some(returned) => {
-                        timed_out = returned.is_none();
-                        let (outcome, value) = judged(returned, &mut classify, &mut last);
+                    First::Cancelled => true,
+                    First::Work(_) | First::Limit => {
+                        timed_out = matches!(returned, First::Limit);
+                        let mut outcome = Outcome::Failure(Failure::transient());
+                        let value = judged(returned, &mut classify, &mut outcome, &mut last);
                         call.record(now, outcome, &mut random);
-                        match value {
-                            Some(value) => return Ok(value),
-                            None => Some(()),
+                        if let Some(value) = value {
+                            return Ok(value);
                         }
+                        false
                     }
-                    None => None,
                 }
             }
             Step::Backoff { until, .. } => {
-                unless(cancelled.as_mut(), pin!(timer.sleep_until(until))).await
+                let timeout = pin!(timer.sleep_until(until));
+                matches!(first(cancelled.as_mut(), timeout, pending()).await, First::Cancelled)
             }
             Step::Throttled { until } => {
                 // Only who has a place hears of changes: nobody else is woken in its stead.
@@ -124,14 +125,14 @@ pub async fn run_until<'a, const BUCKETS: usize, O, T, E, F: Future<Output = O>>
                     }
                 });
                 let timeout = pin!(timer.sleep_until(until));
-                unless(cancelled.as_mut(), before(changed, timeout)).await.map(|_| ())
+                matches!(first(cancelled.as_mut(), changed, timeout).await, First::Cancelled)
             }
             // Only a call that was over before it began.
             Step::Done => break Stop::Attempts,
             Step::Stop(stop) => break stop,
         };
         now = timer.now();
-        if woken.is_none() {
+        if is_cancelled {
             break Stop::Cancelled;
         }
     };
@@ -212,26 +213,27 @@ fn begun<'a, const BUCKETS: usize>(
     begin(now)
 }
 
-/// What an attempt came to that returned, or else reached its timeout; its value, if it has one,
-/// and its error in `last`. None of this is on the stack while the outcome is recorded.
+/// The value of an attempt, if it has one; else its error in `last`. What it came to is in
+/// `outcome`, unless it has not returned. None of this is on the stack while that is recorded.
 #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
 fn judged<O, T, E>(
-    returned: Option<O>,
+    returned: First<O>,
     classify: impl FnOnce(O) -> Result<T, (Failure, E)>,
+    outcome: &mut Outcome,
     last: &mut Option<E>,
-) -> (Outcome, Option<T>) {
-    match returned.map(classify) {
-        Some(Ok(value)) => (Outcome::Success, Some(value)),
-        Some(Err((failure, error))) => {
-            *last = Some(error);
-            (Outcome::Failure(failure), None)
+) -> Option<T> {
+    let First::Work(returned) = returned else { return None };
+    match classify(returned) {
+        Ok(value) => {
+            *outcome = Outcome::Success;
+            Some(value)
         }
-        None => (Outcome::Failure(Failure::transient()), None),
+        Err((failure, error)) => {
+            *outcome = Outcome::Failure(failure);
+            *last = Some(error);
+            None
+        }
     }
-}
-
-fn ends_at(now: Instant, attempt: Attempt) -> Instant {
-    attempt.timeout.map_or(Instant::MAX, |timeout| now.saturating_add(timeout))
 }
 
 /// What `work` gives. Should it panic, the attempt has failed when it does: a panic speaks against
@@ -270,25 +272,27 @@ fn running<T, const BUCKETS: usize>(
     poll_fn(move |context| watched(call, clock, || pin!(&mut work).poll(context)))
 }
 
-/// What `work` gives, unless `cancelled` completes first, or in the same poll. All of these are
-/// pinned by the caller: a future that is handed from one `async fn` to another is kept in each.
-fn unless<T>(
-    mut cancelled: impl Future<Output = ()> + Unpin,
-    mut work: impl Future<Output = T> + Unpin,
-) -> impl Future<Output = Option<T>> {
-    poll_fn(move |context| match pin!(&mut cancelled).poll(context) {
-        Poll::Ready(()) => Poll::Ready(None),
-        Poll::Pending => pin!(&mut work).poll(context).map(Some),
-    })
+/// Which of three futures completed first.
+enum First<T> {
+    Cancelled,
+    Work(T),
+    Limit,
 }
 
-/// What `work` gives, unless `limit` completes first.
-fn before<T>(
+/// Waits for one of them; of those that complete in the same poll it is the first named. All are
+/// pinned by the caller: a future that is handed from one `async fn` to another is kept in each.
+fn first<T>(
+    mut cancelled: impl Future<Output = ()> + Unpin,
     mut work: impl Future<Output = T> + Unpin,
     mut limit: impl Future<Output = ()> + Unpin,
-) -> impl Future<Output = Option<T>> + Unpin {
-    poll_fn(move |context| match pin!(&mut work).poll(context) {
-        Poll::Ready(value) => Poll::Ready(Some(value)),
-        Poll::Pending => pin!(&mut limit).poll(context).map(|()| None),
+) -> impl Future<Output = First<T>> {
+    poll_fn(move |context| {
+        if pin!(&mut cancelled).poll(context).is_ready() {
+            return Poll::Ready(First::Cancelled);
+        }
+        if let Poll::Ready(value) = pin!(&mut work).poll(context) {
+            return Poll::Ready(First::Work(value));
+        }
+        pin!(&mut limit).poll(context).map(|()| First::Limit)
     })
 }

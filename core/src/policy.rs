@@ -1,10 +1,12 @@
 //! What to retry, how often and how long: plain data.
 
+use core::fmt;
 use core::num::NonZeroU32;
 use core::time::Duration;
 
 use crate::backoff::{Backoff, BackoffConfig};
 use crate::config::ConfigError;
+use crate::time::{duration, duration_unless_max, nanos_or_max, saturating_nanos};
 use crate::valid;
 
 /// How a server's hint is spread, so that those told the same second do not return together.
@@ -72,12 +74,12 @@ impl PolicyConfig {
             max_attempts: 5,
             attempt_timeout: None,
             policy: Policy {
-                attempt_timeout: None,
+                attempt_timeout: u64::MAX,
                 backoff,
-                deadline: None,
+                deadline: u64::MAX,
                 hint_spread: HintSpread::EnvelopeOrGranularity,
                 max_attempts: NonZeroU32::MIN,
-                max_hint: Duration::from_secs(300),
+                max_hint: saturating_nanos(Duration::from_secs(300)),
                 unhinted_throttle: UnhintedThrottle::SameBackoff,
             },
         }
@@ -118,7 +120,7 @@ impl PolicyConfig {
 
     /// The longest one attempt may take; an attempt cut off counts as a failure. Defaults to none.
     ///
-    /// Must not be zero.
+    /// Must not be zero. One of 584 years (`u64::MAX` nanoseconds) or more is none.
     pub const fn with_attempt_timeout(self, timeout: Duration) -> Self {
         Self { attempt_timeout: Some(timeout), ..self }
     }
@@ -135,7 +137,7 @@ impl PolicyConfig {
     /// A longer one stops the call at once with [`Stop::HintTooLong`](crate::Stop::HintTooLong):
     /// coming earlier cannot succeed, and sleeping that long is not ours to decide.
     pub const fn with_max_hint(self, max_hint: Duration) -> Self {
-        Self { policy: Policy { max_hint, ..self.policy }, ..self }
+        Self { policy: Policy { max_hint: saturating_nanos(max_hint), ..self.policy }, ..self }
     }
 
     /// What is added to a hint. Defaults to [`HintSpread::EnvelopeOrGranularity`].
@@ -159,7 +161,7 @@ impl PolicyConfig {
         if let Some(Duration::ZERO) = self.attempt_timeout {
             return Err(ConfigError::AttemptTimeoutZero);
         }
-        let attempt_timeout = self.attempt_timeout;
+        let attempt_timeout = nanos_or_max(self.attempt_timeout);
         Ok(Policy { attempt_timeout, max_attempts, ..self.policy })
     }
 }
@@ -183,15 +185,17 @@ impl PolicyConfig {
 /// let policy = Policy::INTERACTIVE.with_deadline(Duration::from_secs(7));
 /// assert_eq!(policy.deadline(), Some(Duration::from_secs(7)));
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Policy {
-    attempt_timeout: Option<Duration>,
+    /// In nanoseconds, as all durations here: `u64::MAX` if there is none.
+    attempt_timeout: u64,
     backoff: Backoff,
-    deadline: Option<Duration>,
+    /// `u64::MAX` if there is none.
+    deadline: u64,
     hint_spread: HintSpread,
     max_attempts: NonZeroU32,
-    max_hint: Duration,
+    max_hint: u64,
     unhinted_throttle: UnhintedThrottle,
 }
 
@@ -209,10 +213,11 @@ impl Policy {
     /// The same policy with another deadline: the time for all attempts and waits together.
     ///
     /// An attempt that would start exactly at the deadline or later is not made, and the wait for
-    /// it not either. A deadline of zero makes no attempt at all.
+    /// it not either. A deadline of zero makes no attempt at all, and one of 584 years (`u64::MAX`
+    /// nanoseconds) or more is none.
     #[must_use]
     pub const fn with_deadline(self, deadline: Duration) -> Self {
-        Self { deadline: Some(deadline), ..self }
+        Self { deadline: saturating_nanos(deadline), ..self }
     }
 
     /// The same policy with another number of calls in total, the first included.
@@ -224,7 +229,7 @@ impl Policy {
     /// The longest one attempt may take.
     #[must_use]
     pub const fn attempt_timeout(&self) -> Option<Duration> {
-        self.attempt_timeout
+        duration_unless_max(self.attempt_timeout)
     }
 
     /// The schedule of delays where no hint holds.
@@ -236,7 +241,7 @@ impl Policy {
     /// The time for all attempts and waits together.
     #[must_use]
     pub const fn deadline(&self) -> Option<Duration> {
-        self.deadline
+        duration_unless_max(self.deadline)
     }
 
     /// What is added to a hint.
@@ -251,9 +256,21 @@ impl Policy {
         self.max_attempts
     }
 
-    /// The longest hint that is obeyed, inclusive.
+    /// The longest hint that is obeyed, inclusive; at most 584 years (`u64::MAX` nanoseconds).
     #[must_use]
     pub const fn max_hint(&self) -> Duration {
+        duration(self.max_hint)
+    }
+
+    pub(crate) const fn attempt_timeout_nanos(&self) -> u64 {
+        self.attempt_timeout
+    }
+
+    pub(crate) const fn deadline_nanos(&self) -> u64 {
+        self.deadline
+    }
+
+    pub(crate) const fn max_hint_nanos(&self) -> u64 {
         self.max_hint
     }
 
@@ -261,6 +278,20 @@ impl Policy {
     #[must_use]
     pub const fn unhinted_throttle(&self) -> &UnhintedThrottle {
         &self.unhinted_throttle
+    }
+}
+
+impl fmt::Debug for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Policy")
+            .field("attempt_timeout", &self.attempt_timeout())
+            .field("backoff", &self.backoff)
+            .field("deadline", &self.deadline())
+            .field("hint_spread", &self.hint_spread)
+            .field("max_attempts", &self.max_attempts)
+            .field("max_hint", &self.max_hint())
+            .field("unhinted_throttle", &self.unhinted_throttle)
+            .finish()
     }
 }
 

@@ -91,6 +91,19 @@ pub(crate) const fn duration(nanos: u64) -> Duration {
     from_parts(seconds, rest)
 }
 
+/// `nanos` nanoseconds, where `u64::MAX` stands for no limit.
+pub(crate) const fn duration_unless_max(nanos: u64) -> Option<Duration> {
+    if nanos < u64::MAX { Some(duration(nanos)) } else { None }
+}
+
+/// The nanoseconds of a limit, `u64::MAX` if there is none.
+pub(crate) const fn nanos_or_max(limit: Option<Duration>) -> u64 {
+    match limit {
+        Some(limit) => saturating_nanos(limit),
+        None => u64::MAX,
+    }
+}
+
 /// The sum, at most [`Duration::MAX`].
 ///
 /// This and what follows do as `core` does, in a way in which the optimizer sees that nothing can

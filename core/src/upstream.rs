@@ -1,13 +1,16 @@
 //! One service and all that is known of it.
 
+use core::fmt;
+
 use crate::breaker::CircuitBreaker;
 use crate::budget::RetryBudget;
-use crate::call::{Call, Observation, Observer, Parts};
+use crate::call::{Call, Guard, Observation, Observer, Parts};
 use crate::counters::Counters;
 use crate::limiter::{Limiter, Quota};
 use crate::outcome::Safety;
 use crate::policy::Policy;
 use crate::time::Instant;
+use crate::wide::INLINES;
 
 /// One service: its limiter, circuit breaker, retry budget and counters, each if it is wanted.
 ///
@@ -33,20 +36,60 @@ use crate::time::Instant;
 /// call.record(now, Outcome::Success, || 0);
 /// assert_eq!(PROVIDER.counters().unwrap().snapshot().successes, 1);
 /// ```
-#[derive(Debug)]
 pub struct Upstream<const BUCKETS: usize = 0> {
     breaker: Option<CircuitBreaker<BUCKETS>>,
     budget: Option<RetryBudget>,
     counters: Option<Counters>,
     limiter: Option<Limiter>,
     observer: Option<&'static dyn Observer>,
+    gives: Gives<BUCKETS>,
+}
+
+/// How a call is given the parts: what an upstream was not given, the program need not contain.
+#[derive(Clone, Copy)]
+struct Gives<const BUCKETS: usize> {
+    breaker: for<'a> fn(&'a Upstream<BUCKETS>) -> Option<Guard<'a, BUCKETS>>,
+    budget: for<'a> fn(&'a Upstream<BUCKETS>, &mut Parts<'a>),
+    limiter: for<'a> fn(&'a Upstream<BUCKETS>, &mut Parts<'a>),
+    observer: for<'a> fn(&'a Upstream<BUCKETS>, &mut Parts<'a>),
+}
+
+impl<const BUCKETS: usize> Gives<BUCKETS> {
+    const NOTHING: Self =
+        Self { breaker: |_| None, budget: |_, _| {}, limiter: |_, _| {}, observer: |_, _| {} };
+
+    const EVERYTHING: Self = Self {
+        breaker: |upstream| upstream.breaker.as_ref().map(Guard::new),
+        budget: |upstream, parts| {
+            if let Some(budget) = &upstream.budget {
+                *parts = parts.with_budget(budget);
+            }
+        },
+        limiter: |upstream, parts| {
+            if let Some(limiter) = &upstream.limiter {
+                *parts = parts.with_limiter(limiter);
+            }
+        },
+        observer: |upstream, parts| {
+            if upstream.counters.is_some() || upstream.observer.is_some() {
+                *parts = parts.with_observer(upstream);
+            }
+        },
+    };
 }
 
 impl Upstream {
     /// A service of which nothing is known.
     #[must_use]
     pub const fn new() -> Self {
-        Self { breaker: None, budget: None, counters: None, limiter: None, observer: None }
+        Self {
+            breaker: None,
+            budget: None,
+            counters: None,
+            limiter: None,
+            observer: None,
+            gives: Gives::NOTHING,
+        }
     }
 
     /// The same service, each attempt being admitted by `breaker`.
@@ -79,7 +122,8 @@ impl Upstream {
         breaker: Option<CircuitBreaker<BUCKETS>>,
     ) -> Upstream<BUCKETS> {
         let Self { budget, counters, limiter, observer, .. } = self;
-        Upstream { breaker, budget, counters, limiter, observer }
+        let gives = Gives::NOTHING;
+        Upstream { breaker, budget, counters, limiter, observer, gives }.given()
     }
 }
 
@@ -87,25 +131,25 @@ impl<const BUCKETS: usize> Upstream<BUCKETS> {
     /// The same service, each retry being taken out of `budget`.
     #[must_use]
     pub const fn with_budget(self, budget: RetryBudget) -> Self {
-        Self { budget: Some(budget), ..self }
+        Self { budget: Some(budget), ..self }.given()
     }
 
     /// The same service, its calls counted.
     #[must_use]
     pub const fn with_counters(self, counters: Counters) -> Self {
-        Self { counters: Some(counters), ..self }
+        Self { counters: Some(counters), ..self }.given()
     }
 
     /// The same service, each attempt taking tokens from `limiter`.
     #[must_use]
     pub const fn with_limiter(self, limiter: Limiter) -> Self {
-        Self { limiter: Some(limiter), ..self }
+        Self { limiter: Some(limiter), ..self }.given()
     }
 
     /// The same service, `observer` being told what its calls do.
     #[must_use]
     pub const fn with_observer(self, observer: &'static dyn Observer) -> Self {
-        Self { observer: Some(observer), ..self }
+        Self { observer: Some(observer), ..self }.given()
     }
 
     /// A call that starts now, each attempt costing one token (see [`Call::with_cost`]).
@@ -115,20 +159,26 @@ impl<const BUCKETS: usize> Upstream<BUCKETS> {
         safety: Safety,
         now: Instant,
     ) -> Call<'a, BUCKETS> {
-        let mut parts = Parts::NONE;
-        if let Some(breaker) = &self.breaker {
-            parts = parts.with_breaker(breaker);
-        }
-        if let Some(budget) = &self.budget {
-            parts = parts.with_budget(budget);
-        }
-        if let Some(limiter) = &self.limiter {
-            parts = parts.with_limiter(limiter);
-        }
-        if self.counters.is_some() || self.observer.is_some() {
-            parts = parts.with_observer(self);
-        }
-        Call::with_parts(policy, safety, now, parts)
+        let Gives { breaker, budget, limiter, observer } =
+            if INLINES { Gives::EVERYTHING } else { self.gives };
+        let mut call = Call::guarded(policy, safety, now, breaker(self));
+        budget(self, call.parts_mut());
+        limiter(self, call.parts_mut());
+        observer(self, call.parts_mut());
+        call
+    }
+
+    /// The same service, which gives what it has.
+    const fn given(mut self) -> Self {
+        let (nothing, everything) = (Gives::NOTHING, Gives::EVERYTHING);
+        let is_watched = self.counters.is_some() || self.observer.is_some();
+        self.gives = Gives {
+            breaker: if self.breaker.is_some() { everything } else { nothing }.breaker,
+            budget: if self.budget.is_some() { everything } else { nothing }.budget,
+            limiter: if self.limiter.is_some() { everything } else { nothing }.limiter,
+            observer: if is_watched { everything } else { nothing }.observer,
+        };
+        self
     }
 
     /// When forgetting it gives nobody anything, if nobody calls it until then; [`Instant::MAX`],
@@ -191,6 +241,18 @@ impl<const BUCKETS: usize> Upstream<BUCKETS> {
     #[must_use]
     pub const fn limiter(&self) -> Option<&Limiter> {
         self.limiter.as_ref()
+    }
+}
+
+impl<const BUCKETS: usize> fmt::Debug for Upstream<BUCKETS> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Upstream")
+            .field("breaker", &self.breaker)
+            .field("budget", &self.budget)
+            .field("counters", &self.counters)
+            .field("limiter", &self.limiter)
+            .field("observer", &self.observer)
+            .finish()
     }
 }
 

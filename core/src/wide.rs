@@ -2,6 +2,9 @@
 //! division of 64 bits by a constant is a call of half a kilobyte of software, and products are
 //! worth sharing.
 
+/// Whether a short look inlined, or a direct call, is worth its code.
+pub(crate) const INLINES: bool = cfg!(target_pointer_width = "64");
+
 /// The high 64 bits of `a · b`.
 #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
 pub(crate) const fn high_half(a: u64, b: u64) -> u64 {

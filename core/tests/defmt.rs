@@ -46,10 +46,17 @@ fn wire(value: impl Format) -> Vec<u8> {
 
 const BIG: u64 = 0x0102_0304_0506_0708;
 const LONG: Duration = Duration::new(BIG, 0x090a_0b0c);
+/// A limit that a call can have.
+const TIMEOUT: Duration = Duration::new(0x3132_3334, 0x090a_0b0c);
 const LATE: Instant = Instant::from_nanos(0x1112_1314_1516_1718);
 
 fn long() -> Vec<Vec<u8>> {
-    vec![BIG.to_le_bytes().to_vec(), 0x090a_0b0c_u32.to_le_bytes().to_vec()]
+    parts(LONG)
+}
+
+fn parts(duration: Duration) -> Vec<Vec<u8>> {
+    let (seconds, nanos) = (duration.as_secs(), duration.subsec_nanos());
+    vec![seconds.to_le_bytes().to_vec(), nanos.to_le_bytes().to_vec()]
 }
 
 fn late() -> Vec<Vec<u8>> {
@@ -81,7 +88,7 @@ fn every_number_is_on_the_wire_as_it_is() {
     (counted.attempts, counted.time_open, counted.stops.quota) = (BIG, LONG, LATE.as_nanos());
     for (number, (bytes, numbers)) in [
         (wire(LATE), late()),
-        (wire(Attempt { number: NUMBER, timeout: Some(LONG) }), [small(NUMBER), long()].concat()),
+        (wire(Attempt::new(NUMBER, Some(TIMEOUT))), [small(NUMBER), parts(TIMEOUT)].concat()),
         (wire(BreakerChange::Opened { until: LATE }), late()),
         (wire(BreakerState::HalfOpen { probing_until: Some(LATE) }), late()),
         (wire(CircuitOpen { retry_at: Some(LATE), is_probing: true }), late()),

@@ -82,7 +82,7 @@ impl SdkCall {
     }
 
     const fn attempt(&self) -> Step {
-        Step::Attempt(Attempt { number: self.attempts, timeout: None })
+        Step::Attempt(Attempt::new(self.attempts, None))
     }
 
     /// A hint it believes is slept to the nanosecond: nothing keeps the herd apart.

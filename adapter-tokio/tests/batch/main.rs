@@ -109,7 +109,7 @@ async fn each_job_sets_up_its_own_call() {
     let provider = Upstream::new(three_attempts());
     let mut results = Batch::new([1, 2, 3], at_once(1)).run(
         |&job| provider.prepare().with_deadline(Duration::from_secs(job)),
-        async |_, attempt| match attempt.timeout {
+        async |_, attempt| match attempt.timeout() {
             Some(timeout) if timeout >= Duration::from_secs(3) => Ok(timeout.as_secs()),
             _ => Err(Broken::Poison),
         },

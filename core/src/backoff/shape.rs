@@ -41,6 +41,7 @@ impl Backoff {
 }
 
 /// Of a schedule that doubles.
+#[cfg_attr(not(target_pointer_width = "64"), inline(never))]
 fn plain_envelope(backoff: &Backoff, retry: u32) -> u64 {
     let doublings = retry.saturating_sub(1);
     // It fits if the bits that are left do: an envelope of zero stays there.

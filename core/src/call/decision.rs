@@ -1,56 +1,51 @@
 //! Whether there is another attempt after a failure, and when.
 
-use super::event::Event;
-use super::step::{DelaySource, Step, Stop};
-use super::{Call, State, Stopped};
+use super::machine::{Machine, State};
+use super::sample::Sample;
+use super::step::{DelaySource, Stop};
 use crate::backoff::draw;
 use crate::budget::BudgetEmpty;
 use crate::outcome::{Class, Failure, Hint, Safety, Sent};
 use crate::policy::{HintSpread, UnhintedThrottle};
-use crate::time::{Instant, duration, saturating_nanos};
+use crate::time::{Instant, saturating_nanos};
 
-/// The delays (ns) from which one is drawn, both ends included.
+/// Another attempt.
 #[derive(Clone, Copy)]
-struct Range {
-    shortest: u64,
-    longest: u64,
-    source: DelaySource,
+pub(super) struct Retry {
+    pub(super) at: Instant,
+    pub(super) source: DelaySource,
 }
 
-impl<const BUCKETS: usize> Call<'_, BUCKETS> {
-    #[cold]
-    pub(super) fn decide(
-        &mut self,
-        at: Instant,
-        failure: &Failure,
-        now: Instant,
-        sample: impl FnOnce() -> u64,
-    ) -> Step {
-        // Not before the failure, should the clock have stepped back.
-        let now = now.max(at);
-        match self.range(now, failure) {
-            Ok(range) => self.retry(now, failure, range, sample()),
-            Err(stopped) => self.stop(now, stopped),
-        }
-    }
-
-    /// How long to wait before the next attempt, or why there is none.
+impl Machine<'_> {
+    /// When there is another attempt after the failure, were it for this machine alone; where there
+    /// is none, it has stopped.
     #[inline(never)]
-    fn range(&self, now: Instant, failure: &Failure) -> Result<Range, Stopped> {
-        if let Some(stop) = self.reason_to_stop(now, failure) {
-            return Err(Stopped::until(stop, failure.hint.delay()));
+    pub(super) fn next_retry(&mut self, sample: &mut dyn Sample) -> Option<Retry> {
+        let State::Failed { failure } = self.state else { return None };
+        let hint = failure.hint.delay().map(saturating_nanos);
+        if let Some(stop) = self.reason_to_stop(&failure) {
+            self.stop_until(stop, hint);
+            return None;
         }
-        match failure.hint {
-            Hint::After { delay, granularity } if !delay.is_zero() => {
-                let range = self.hinted(now, saturating_nanos(delay), granularity);
-                range.ok_or(Stopped::until(Stop::HintTooLong { hint: delay }, Some(delay)))
-            }
-            _ => Ok(self.scheduled(failure.class)),
+        let (shortest, longest) = match hint {
+            Some(hint) => self.hinted(&failure, hint)?,
+            None => self.scheduled(failure.class),
+        };
+        let nanos = draw(shortest, longest, sample.draw());
+        let at = self.now.later(nanos);
+        if hint.is_some() {
+            return Some(Retry { at, source: DelaySource::Hint });
         }
+        self.previous = nanos;
+        if self.is_past_deadline(at) {
+            self.stop_until(Stop::Deadline, Some(nanos));
+            return None;
+        }
+        Some(Retry { at, source: DelaySource::Schedule })
     }
 
     /// Why there is no further attempt, whatever its delay would be.
-    fn reason_to_stop(&self, now: Instant, failure: &Failure) -> Option<Stop> {
+    fn reason_to_stop(&self, failure: &Failure) -> Option<Stop> {
         match failure.class {
             Class::Permanent => Some(Stop::Permanent),
             Class::Quota => Some(Stop::Quota),
@@ -60,8 +55,8 @@ impl<const BUCKETS: usize> Call<'_, BUCKETS> {
                 Some(Stop::NotIdempotent)
             }
             _ if self.is_nested => Some(Stop::Nested),
-            _ if self.attempts >= self.policy.max_attempts().get() => Some(Stop::Attempts),
-            _ if self.is_past_deadline(now) => Some(Stop::Deadline),
+            _ if self.attempts >= self.parts.policy.max_attempts().get() => Some(Stop::Attempts),
+            _ if self.is_past_deadline(self.now) => Some(Stop::Deadline),
             Class::Throttled | Class::Transient => None,
         }
     }
@@ -69,64 +64,50 @@ impl<const BUCKETS: usize> Call<'_, BUCKETS> {
     /// Nothing at all about when to come back may mean a spending limit; zero or garbage does not.
     const fn stops_unhinted(&self, failure: &Failure) -> bool {
         matches!(failure.hint, Hint::Absent)
-            && matches!(self.policy.unhinted_throttle(), UnhintedThrottle::Stop)
+            && matches!(self.parts.policy.unhinted_throttle(), UnhintedThrottle::Stop)
     }
 
-    /// After a hint of `delay` (ns); `None` if that is too long.
-    fn hinted(&self, now: Instant, delay: u64, granularity: u32) -> Option<Range> {
+    /// The delays (ns) from which one is drawn, both ends included, after a hint of `delay` (ns). If
+    /// that is too long, it has stopped.
+    fn hinted(&mut self, failure: &Failure, delay: u64) -> Option<(u64, u64)> {
+        let Hint::After { delay: hint, granularity } = failure.hint else { return None };
         // A hint too long to represent ends at the end of time, which is past any deadline.
-        let earliest = now.later(delay);
-        if delay > saturating_nanos(self.policy.max_hint()) || self.is_past_deadline(earliest) {
+        let earliest = self.now.later(delay);
+        if delay > self.parts.policy.max_hint_nanos() || self.is_past_deadline(earliest) {
+            self.stop_until(Stop::HintTooLong { hint }, Some(delay));
             return None;
         }
-        let envelope = self.policy.backoff().window(self.attempts);
-        let width = match self.policy.hint_spread() {
+        let envelope = self.parts.policy.backoff().window(self.attempts);
+        let width = match self.parts.policy.hint_spread() {
             HintSpread::Envelope => envelope,
             HintSpread::EnvelopeOrGranularity => envelope.max(u64::from(granularity)),
             HintSpread::None => 0,
         };
         // The spread is cut rather than the retry given up: the last start is just before the end.
         let room = self.deadline.as_nanos() - earliest.as_nanos(); // OK: more than nothing.
-        let longest = delay + width.min(room - 1); // OK: before the deadline, a u64.
-        Some(Range { shortest: delay, longest, source: DelaySource::Hint })
+        Some((delay, delay + width.min(room - 1))) // OK: before the deadline, a u64.
     }
 
-    fn scheduled(&self, class: Class) -> Range {
-        let backoff = match (class, self.policy.unhinted_throttle()) {
+    /// The same where there is no hint.
+    fn scheduled(&self, class: Class) -> (u64, u64) {
+        let backoff = match (class, self.parts.policy.unhinted_throttle()) {
             (Class::Throttled, UnhintedThrottle::Backoff(backoff)) => backoff,
-            _ => self.policy.backoff(),
+            _ => self.parts.policy.backoff(),
         };
-        let (shortest, longest) = backoff.delays_from_to(self.attempts, self.previous);
-        Range { shortest, longest, source: DelaySource::Schedule }
+        backoff.delays_from_to(self.attempts, self.previous)
     }
 
-    /// Takes the retry out of the budget, unless nobody will admit it: a wait that can only end in
-    /// a refusal is not begun.
-    #[inline(never)]
-    fn retry(&mut self, now: Instant, failure: &Failure, range: Range, sample: u64) -> Step {
-        let Range { shortest, longest, source } = range;
-        let nanos = draw(shortest, longest, sample);
-        let until = now.later(nanos);
-        if source == DelaySource::Schedule {
-            self.previous = nanos;
-            if self.is_past_deadline(until) {
-                return self.stop_until(now, Stop::Deadline, nanos);
-            }
-        }
-        if let Some(stopped) = self.refused_by_breaker(now, until) {
-            return stopped;
-        }
+    /// Takes the retry out of the budget, once it is known that it will be admitted: a wait that
+    /// can only end in a refusal is not begun.
+    pub(super) fn retry(&mut self, retry: Retry) {
+        let Retry { at: not_before, source } = retry;
         if let Some(budget) = self.parts.budget {
-            match budget.withdraw(now) {
-                Ok(()) => self.is_charged = true,
-                Err(BudgetEmpty) => return self.stop_until(now, Stop::Budget, nanos),
+            if let Err(BudgetEmpty) = budget.withdraw(self.now) {
+                return self.stop_until(Stop::Budget, Some(self.wait_until(not_before)));
             }
+            self.is_charged = true;
         }
-        self.state = State::Ready { not_before: until, source };
-        if self.parts.observer.is_some() {
-            let delay = duration(nanos);
-            self.notify(now, Event::Backoff { failure: *failure, delay, source });
-        }
-        Step::Backoff { until, source }
+        self.tell_backoff(retry);
+        self.state = State::Ready { not_before, source };
     }
 }

@@ -1,50 +1,64 @@
 //! A call's circuit breaker, behind a table of what is asked of it.
 
 use core::fmt;
-use core::time::Duration;
 
-use super::event::{AttemptKind, Event};
-use super::limits::Toll;
-use super::parts::INLINES;
-use super::step::{Step, Stop};
-use super::{Call, State, Stopped};
-use crate::breaker::{BreakerChange, CircuitBreaker, Ending, Refusal, Role, Ticket};
-use crate::time::{Instant, duration};
+use super::Call;
+use super::machine::{Machine, State};
+use super::sample::Sample;
+use super::step::Stop;
+use crate::breaker::{CircuitBreaker, Ending, Refusal, Ticket};
+use crate::time::Instant;
+use crate::wide::INLINES;
 
 /// A circuit breaker and what it does to a call.
 #[derive(Clone, Copy)]
-pub(super) struct Guard<'a, const BUCKETS: usize> {
+pub(crate) struct Guard<'a, const BUCKETS: usize> {
     breaker: &'a CircuitBreaker<BUCKETS>,
     table: &'static GuardTable<BUCKETS>,
 }
 
 struct GuardTable<const BUCKETS: usize> {
-    admit: fn(&mut Call<'_, BUCKETS>, Instant, Option<Duration>) -> Option<Step>,
-    look: fn(&mut Call<'_, BUCKETS>, Instant) -> Option<Step>,
-    look_ahead: fn(&mut Call<'_, BUCKETS>, Instant, Instant) -> Option<Step>,
-    release: fn(&CircuitBreaker<BUCKETS>, Ticket),
-    /// Whether it needs a sample and has none.
-    report: fn(&mut Call<'_, BUCKETS>, Instant, Ending, Option<u64>) -> bool,
+    admits: fn(&CircuitBreaker<BUCKETS>, &mut Machine<'_>, u64) -> bool,
+    refuses: fn(&CircuitBreaker<BUCKETS>, &mut Machine<'_>) -> bool,
+    refuses_at: fn(&CircuitBreaker<BUCKETS>, &mut Machine<'_>, Instant) -> bool,
+    release: fn(&CircuitBreaker<BUCKETS>, &Machine<'_>),
+    report: fn(&CircuitBreaker<BUCKETS>, &Machine<'_>, Ending, &mut dyn Sample),
     would_admit: fn(&CircuitBreaker<BUCKETS>, Instant) -> bool,
 }
 
 impl<'a, const BUCKETS: usize> Guard<'a, BUCKETS> {
-    pub(super) const fn new(breaker: &'a CircuitBreaker<BUCKETS>) -> Self {
+    pub(crate) const fn new(breaker: &'a CircuitBreaker<BUCKETS>) -> Self {
         Self { breaker, table: Self::TABLE }
     }
 
     const TABLE: &'static GuardTable<BUCKETS> = &GuardTable {
-        admit,
-        look: |call, now| {
-            let Guard { breaker, .. } = call.parts.breaker?;
-            call.stopped_by(now, breaker.look(now))
+        admits: |breaker, machine, timeout| match breaker.admit_within(machine.now, timeout) {
+            Ok(ticket) => {
+                machine.state = State::InFlight { ticket: Some(ticket) };
+                true
+            }
+            Err(refusal) => {
+                machine.parts.refund();
+                !machine.is_stopped_by(Some(refusal))
+            }
         },
-        look_ahead: |call, now, then| {
-            let Guard { breaker, .. } = call.parts.breaker?;
-            call.stopped_by(now, breaker.look_ahead(then))
+        refuses: |breaker, machine| machine.is_stopped_by(breaker.look(machine.now)),
+        refuses_at: |breaker, machine, then| machine.is_stopped_by(breaker.look_ahead(then)),
+        release: |breaker, machine| {
+            if let Some(ticket) = machine.state.ticket() {
+                breaker.release(ticket);
+            }
         },
-        release: CircuitBreaker::release,
-        report,
+        report: |breaker, machine, ending, sample| {
+            let Some(ticket) = machine.state.ticket() else { return };
+            let judged = breaker.judged(machine.now, ticket, ending);
+            if !INLINES && breaker.is_at_rest(ticket, judged) {
+                return;
+            }
+            if let Some(change) = breaker.report(machine.now, ticket, judged, sample.draw()) {
+                machine.tell_change(change);
+            }
+        },
         would_admit: |breaker, now| breaker.look(now).is_none(),
     };
 }
@@ -52,137 +66,77 @@ impl<'a, const BUCKETS: usize> Guard<'a, BUCKETS> {
 impl<const BUCKETS: usize> Call<'_, BUCKETS> {
     /// Fails fast, and without waiting in a line first; takes nothing.
     #[inline]
-    pub(super) fn stopped_by_breaker(&mut self, now: Instant) -> Option<Step> {
-        let Guard { breaker, table } = self.parts.breaker?;
-        if INLINES && breaker.is_healthy() {
-            return None;
-        }
-        (table.look)(self, now)
+    pub(super) fn is_stopped_by_breaker(&mut self) -> bool {
+        let Some(Guard { breaker, table }) = self.guard else { return false };
+        !(INLINES && breaker.is_healthy()) && (table.refuses)(breaker, &mut self.machine)
     }
 
-    /// Takes a ticket for an attempt, if there is a breaker.
+    /// Takes a ticket for an attempt, if there is a breaker. If there is none to have, the call has
+    /// stopped.
     #[inline]
-    pub(super) fn take_ticket(&mut self, now: Instant, timeout: Option<Duration>) -> Option<Step> {
-        let Guard { breaker, table } = self.parts.breaker?;
-        if INLINES && let Some(ticket) = breaker.ticket_if_healthy(now) {
-            self.state = State::InFlight { ticket: Some(ticket) };
-            return None;
+    pub(super) fn takes_ticket(&mut self, timeout: u64) -> bool {
+        let Some(Guard { breaker, table }) = self.guard else { return true };
+        if INLINES && let Some(ticket) = breaker.ticket_if_healthy(self.machine.now) {
+            self.machine.state = State::InFlight { ticket: Some(ticket) };
+            return true;
         }
-        (table.admit)(self, now, timeout)
-    }
-
-    /// Of the attempt in flight.
-    const fn ticket(&self) -> Option<Ticket> {
-        match self.state {
-            State::InFlight { ticket } => ticket,
-            _ => None,
-        }
+        (table.admits)(breaker, &mut self.machine, timeout)
     }
 
     /// Tells the breaker how the attempt ended; the state must change after it.
     #[inline]
-    pub(super) fn report_to_breaker(
-        &mut self,
-        now: Instant,
-        ending: Ending,
-        sample: impl FnOnce() -> u64,
-    ) {
-        let Some(Guard { breaker, table }) = self.parts.breaker else { return };
-        let needs_sample = if INLINES {
-            let is_unmoved = |ticket| breaker.is_unmoved(now, ticket, ending);
-            !self.ticket().is_none_or(is_unmoved)
-        } else {
-            (table.report)(self, now, ending, None)
-        };
-        if needs_sample {
-            (table.report)(self, now, ending, Some(sample()));
+    pub(super) fn report_to_breaker(&self, ending: Ending, sample: &mut dyn Sample) {
+        let Some(Guard { breaker, table }) = self.guard else { return };
+        let (now, ticket) = (self.machine.now, self.machine.state.ticket());
+        if INLINES && ticket.is_none_or(|ticket| breaker.is_unmoved(now, ticket, ending)) {
+            return;
         }
+        (table.report)(breaker, &self.machine, ending, sample);
     }
 
     /// Gives the ticket back, if there is one, without a report; the state must change after it.
     #[inline]
-    pub(super) fn release_ticket(&mut self) {
-        if let Some(Guard { breaker, table }) = self.parts.breaker
-            && let Some(ticket) = self.ticket()
+    pub(super) fn release_ticket(&self) {
+        if let Some(Guard { breaker, table }) = self.guard
+            && matches!(self.machine.state, State::InFlight { .. })
         {
-            (table.release)(breaker, ticket);
+            (table.release)(breaker, &self.machine);
         }
     }
 
-    /// A wait until `then` that can only end in a refusal is not begun.
-    pub(super) fn refused_by_breaker(&mut self, now: Instant, then: Instant) -> Option<Step> {
-        let Guard { table, .. } = self.parts.breaker?;
-        (table.look_ahead)(self, now, then)
+    /// Whether it has stopped, as a wait until `then` could only end in a refusal.
+    pub(super) fn is_refused_by_breaker(&mut self, then: Instant) -> bool {
+        let Some(Guard { breaker, table }) = self.guard else { return false };
+        (table.refuses_at)(breaker, &mut self.machine, then)
     }
 
     pub(super) fn breaker_would_admit(&self, now: Instant) -> bool {
-        self.parts.breaker.is_none_or(|guard| (guard.table.would_admit)(guard.breaker, now))
+        self.guard.is_none_or(|guard| (guard.table.would_admit)(guard.breaker, now))
     }
+}
 
-    /// What the breaker made of the attempt.
-    pub(super) fn kind(&self) -> AttemptKind {
-        self.ticket().map_or(AttemptKind::Ordinary, |ticket| match ticket.role {
-            Role::Call => AttemptKind::Ordinary,
-            Role::Probe => AttemptKind::Probe,
-            Role::Shadow => AttemptKind::Shadow,
-        })
-    }
-
+impl Machine<'_> {
+    /// Whether it has stopped, a breaker refusing it.
     #[cold]
     #[inline(never)]
-    fn tell_change(&self, now: Instant, change: BreakerChange) {
-        self.tell(now, Event::Breaker(change));
-    }
-
-    /// The end of a call that a breaker refuses.
-    #[cold]
-    #[inline(never)]
-    fn stopped_by(&mut self, now: Instant, refusal: Option<Refusal>) -> Option<Step> {
-        let refusal = refusal?;
+    fn is_stopped_by(&mut self, refusal: Option<Refusal>) -> bool {
+        let Some(refusal) = refusal else { return false };
         let retry_at = refusal.retry_at();
         let stop = Stop::CircuitOpen { retry_at: retry_at.unwrap_or(Instant::MAX) };
         let known = retry_at.filter(|_| !refusal.is_probing());
-        // OK: it is refused now, or from now on, until then.
-        let retry_after = known.map(|at| duration(at.as_nanos() - now.as_nanos()));
-        Some(self.stop(now, Stopped::until(stop, retry_after)))
+        self.stop_until(stop, known.map(|at| self.wait_until(at)));
+        true
     }
 }
 
-/// Takes a ticket, or gives back what was taken before.
-fn admit<const BUCKETS: usize>(
-    call: &mut Call<'_, BUCKETS>,
-    now: Instant,
-    timeout: Option<Duration>,
-) -> Option<Step> {
-    let Guard { breaker, .. } = call.parts.breaker?;
-    match breaker.admit_within(now, timeout) {
-        Ok(ticket) => {
-            call.state = State::InFlight { ticket: Some(ticket) };
-            None
-        }
-        Err(refusal) => {
-            call.toll().into_iter().for_each(Toll::refund);
-            call.stopped_by(now, Some(refusal))
+impl State {
+    /// Of the attempt in flight.
+    pub(super) const fn ticket(&self) -> Option<Ticket> {
+        match *self {
+            Self::InFlight { ticket } => ticket,
+            _ => None,
         }
     }
-}
-
-/// Whether it needs a sample and has none; with one it is done.
-fn report<const BUCKETS: usize>(
-    call: &mut Call<'_, BUCKETS>,
-    now: Instant,
-    ending: Ending,
-    sample: Option<u64>,
-) -> bool {
-    let (Some(Guard { breaker, .. }), Some(ticket)) = (call.parts.breaker, call.ticket()) else {
-        return false;
-    };
-    let judged = breaker.judged(now, ticket, ending);
-    let Some(sample) = sample else { return !breaker.is_at_rest(ticket, judged) };
-    if let Some(change) = breaker.report(now, ticket, judged, sample) {
-        call.tell_change(now, change);
-    }
-    false
 }
 
 impl<const BUCKETS: usize> fmt::Debug for Guard<'_, BUCKETS> {

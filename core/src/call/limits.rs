@@ -3,6 +3,9 @@
 use core::ptr;
 use core::time::Duration;
 
+use super::Step;
+use super::machine::Machine;
+use super::parts::Parts;
 use crate::limiter::{Limiter, Refusal};
 use crate::outcome::{Class, Failure, Hint};
 use crate::time::{Instant, saturating_nanos};
@@ -76,58 +79,64 @@ impl<'a> Limits<'a> {
     }
 }
 
-/// Everything that an attempt takes: from the limits, then from the limiter of the call's own.
-#[derive(Clone, Copy)]
-pub(super) struct Toll<'a> {
-    pub(super) limits: Option<&'a Limits<'a>>,
-    pub(super) own: Option<Limit<'a>>,
-    pub(super) table: &'static TollTable,
-}
-
-/// How it is taken: there is one for calls with limits, and one for those without.
+/// What an attempt takes: there is one for calls with limits, and one for those without.
 #[derive(Debug)]
 pub(super) struct TollTable {
-    is_worth_a_wait: fn(&Toll<'_>) -> bool,
-    pause: fn(&Toll<'_>, Instant, &Failure, Duration),
-    refund: fn(&Toll<'_>),
-    take: fn(&Toll<'_>, Instant) -> Result<(), Refusal>,
+    is_worth_a_wait: fn(&Parts<'_>) -> bool,
+    pause: fn(&Parts<'_>, Instant, &Failure),
+    refund: fn(&Parts<'_>),
+    take: fn(&mut Machine<'_>) -> Option<Step>,
 }
 
 impl TollTable {
     /// From the limiter of the call's own.
     pub(super) const OWN: Self = Self {
-        is_worth_a_wait: |toll| toll.own.is_some_and(|own| own.is_worth_a_wait()),
-        pause: |toll, now, failure, most| {
-            toll.own.into_iter().for_each(|own| pause(own.limiter, now, failure, most));
+        is_worth_a_wait: |parts| parts.own().is_some_and(|own| own.is_worth_a_wait()),
+        pause: |parts, now, failure| {
+            parts.limiter.into_iter().for_each(|own| parts.pause(own, now, failure));
         },
-        refund: |toll| toll.own.into_iter().for_each(|own| own.refund()),
-        take: |toll, now| toll.own.map_or(Ok(()), |own| own.limiter.try_acquire(now, own.cost)),
+        refund: |parts| parts.own().into_iter().for_each(|own| own.refund()),
+        take: |machine| {
+            let own = machine.parts.own()?;
+            let refusal = own.limiter.try_acquire(machine.now, own.cost).err()?;
+            Some(machine.refused(refusal))
+        },
     };
 
     /// From limits, and that limiter.
     pub(super) const ALL: Self = Self {
-        is_worth_a_wait: |toll| {
-            toll.all().any(|limit| limit.cost > 0) && toll.impossible().is_none()
+        is_worth_a_wait: |parts| {
+            parts.all().any(|limit| limit.cost > 0) && parts.impossible().is_none()
         },
-        pause: |toll, now, failure, most| {
+        pause: |parts, now, failure| {
             // What a server says is about the call's own limiter, or the widest limit.
-            toll.all().last().into_iter().for_each(|all| pause(all.limiter, now, failure, most));
+            parts.all().last().into_iter().for_each(|all| parts.pause(all.limiter, now, failure));
         },
-        refund: |toll| toll.all().for_each(|limit| limit.refund()),
-        take: |toll, now| toll.take_all(now),
+        refund: |parts| parts.all().for_each(|limit| limit.refund()),
+        take: |machine| {
+            let refusal = machine.parts.take_all(machine.now).err()?;
+            Some(machine.refused(refusal))
+        },
     };
 }
 
-impl<'a> Toll<'a> {
-    fn all(&self) -> impl Iterator<Item = Limit<'a>> {
-        let limits = self.limits.map_or(&[][..], |limits| limits.0);
-        limits.iter().copied().chain(self.own)
+impl Machine<'_> {
+    /// Takes from all or from none: what to do where that is refused.
+    #[inline]
+    pub(super) fn take(&mut self) -> Option<Step> {
+        (self.parts.tolls?.take)(self)
+    }
+}
+
+impl<'a> Parts<'a> {
+    fn own(&self) -> Option<Limit<'a>> {
+        self.limiter.map(|limiter| Limit::new(limiter, self.cost))
     }
 
-    /// Takes from all or from none.
-    #[inline]
-    pub(super) fn take(self, now: Instant) -> Result<(), Refusal> {
-        (self.table.take)(&self, now)
+    /// Everything that an attempt takes: from the limits, then from the limiter of the call's own.
+    fn all(&self) -> impl Iterator<Item = Limit<'a>> {
+        let limits = self.limits.map_or(&[][..], |limits| limits.0);
+        limits.iter().copied().chain(self.own())
     }
 
     fn take_all(&self, now: Instant) -> Result<(), Refusal> {
@@ -143,19 +152,34 @@ impl<'a> Toll<'a> {
         Ok(())
     }
 
-    pub(super) fn refund(self) {
-        (self.table.refund)(&self);
+    pub(super) fn refund(&self) {
+        if let Some(table) = self.tolls {
+            (table.refund)(self);
+        }
     }
 
     /// Whether it may have to be waited for, and can be had.
-    pub(super) fn is_worth_a_wait(self) -> bool {
-        (self.table.is_worth_a_wait)(&self)
+    pub(super) fn is_worth_a_wait(&self) -> bool {
+        self.tolls.is_some_and(|table| (table.is_worth_a_wait)(self))
     }
 
     /// Others need not find out one by one that a server throttles: they wait for its hint, or for
-    /// `most`.
-    pub(super) fn pause(self, now: Instant, failure: &Failure, most: Duration) {
-        (self.table.pause)(&self, now, failure, most);
+    /// the longest that is obeyed.
+    pub(super) fn throttle(&self, now: Instant, failure: &Failure) {
+        if let Some(table) = self.tolls {
+            (table.pause)(self, now, failure);
+        }
+    }
+
+    fn pause(&self, limiter: &Limiter, now: Instant, failure: &Failure) {
+        let (Class::Throttled, Hint::After { delay, .. }) = (failure.class, failure.hint) else {
+            return;
+        };
+        // An endless hint is no time to come back, and must not stop everybody for ever.
+        if !delay.is_zero() && delay != Duration::MAX {
+            let most = self.policy.max_hint_nanos();
+            limiter.pause_until(now.later(saturating_nanos(delay).min(most)));
+        }
     }
 
     /// A burst below what is taken from its limiter, which may be named more than once.
@@ -166,16 +190,5 @@ impl<'a> Toll<'a> {
             let burst = limit.limiter.quota().burst();
             (cost > burst).then_some(burst)
         })
-    }
-}
-
-fn pause(limiter: &Limiter, now: Instant, failure: &Failure, most: Duration) {
-    let (Class::Throttled, Hint::After { delay, .. }) = (failure.class, failure.hint) else {
-        return;
-    };
-    // An endless hint is no time to come back, and must not stop everybody for ever.
-    if !delay.is_zero() && delay != Duration::MAX {
-        let nanos = saturating_nanos(delay).min(saturating_nanos(most));
-        limiter.pause_until(now.later(nanos));
     }
 }

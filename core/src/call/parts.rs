@@ -7,32 +7,39 @@
 use core::fmt;
 
 use super::event::Observer;
-use super::guard::Guard;
-use super::limits::TollTable;
-use crate::breaker::CircuitBreaker;
+use super::limits::{Limits, TollTable};
+use super::watch::Watcher;
 use crate::budget::{BudgetEmpty, RetryBudget};
 use crate::limiter::Limiter;
+use crate::policy::Policy;
 use crate::time::Instant;
-
-/// Whether a short look inlined is worth its code.
-pub(super) const INLINES: bool = cfg!(target_pointer_width = "64");
+use crate::wide::INLINES;
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Parts<'a, const BUCKETS: usize> {
-    pub(super) breaker: Option<Guard<'a, BUCKETS>>,
+pub(crate) struct Parts<'a> {
+    pub(super) policy: &'a Policy,
     pub(super) budget: Option<Purse<'a>>,
     pub(super) limiter: Option<&'a Limiter>,
     /// If there is a limiter, or limits.
     pub(super) tolls: Option<&'static TollTable>,
-    pub(super) observer: Option<&'a dyn Observer>,
+    /// What an attempt takes from the limiter.
+    pub(super) cost: u32,
+    pub(super) watcher: Option<Watcher<'a>>,
+    /// Beside the limiter of its own.
+    pub(super) limits: Option<&'a Limits<'a>>,
 }
 
-impl<'a, const BUCKETS: usize> Parts<'a, BUCKETS> {
-    pub(crate) const NONE: Self =
-        Self { breaker: None, budget: None, limiter: None, tolls: None, observer: None };
-
-    pub(crate) const fn with_breaker(self, breaker: &'a CircuitBreaker<BUCKETS>) -> Self {
-        Self { breaker: Some(Guard::new(breaker)), ..self }
+impl<'a> Parts<'a> {
+    pub(crate) const fn new(policy: &'a Policy) -> Self {
+        Self {
+            policy,
+            budget: None,
+            limiter: None,
+            tolls: None,
+            cost: 1,
+            watcher: None,
+            limits: None,
+        }
     }
 
     pub(crate) const fn with_budget(self, budget: &'a RetryBudget) -> Self {
@@ -47,8 +54,12 @@ impl<'a, const BUCKETS: usize> Parts<'a, BUCKETS> {
         Self { limiter: Some(limiter), tolls: Some(tolls), ..self }
     }
 
+    pub(crate) const fn with_limits(self, limits: &'a Limits<'a>) -> Self {
+        Self { limits: Some(limits), tolls: Some(&TollTable::ALL), ..self }
+    }
+
     pub(crate) const fn with_observer(self, observer: &'a dyn Observer) -> Self {
-        Self { observer: Some(observer), ..self }
+        Self { watcher: Some(Watcher::new(observer)), ..self }
     }
 }
 

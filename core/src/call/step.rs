@@ -4,7 +4,7 @@ use core::error::Error;
 use core::fmt;
 use core::time::Duration;
 
-use crate::time::Instant;
+use crate::time::{Instant, duration_unless_max, nanos_or_max};
 
 /// What a driver is to do next.
 ///
@@ -34,14 +34,62 @@ pub enum Step {
 }
 
 /// One attempt to make.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+///
+/// ```
+/// use core::time::Duration;
+/// use holdoff::Attempt;
+///
+/// let attempt = Attempt::new(2, Some(Duration::from_secs(5)));
+/// assert_eq!((attempt.number, attempt.timeout()), (2, Some(Duration::from_secs(5))));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Attempt {
     /// 1 for the first call.
     pub number: u32,
+    /// In nanoseconds, as the machine has it: a `Duration` costs a division, for who asks.
+    longest: u64,
+}
+
+impl Attempt {
+    /// Attempt `number`, which may take `timeout`: without one, or with one of 584 years and more,
+    /// as long as it likes. For drivers of their own; the machine makes its own.
+    #[must_use]
+    pub const fn new(number: u32, timeout: Option<Duration>) -> Self {
+        Self { number, longest: nanos_or_max(timeout) }
+    }
+
+    pub(super) const fn within(number: u32, longest: u64) -> Self {
+        Self { number, longest }
+    }
+
     /// The longest it may take: the policy's attempt timeout or what is left until the deadline,
     /// whichever is less. `None` if there is neither.
-    pub timeout: Option<Duration>,
+    #[must_use]
+    pub const fn timeout(self) -> Option<Duration> {
+        duration_unless_max(self.longest)
+    }
+
+    /// When it must be over if it starts `now`; [`Instant::MAX`], which is never, if it has no
+    /// timeout.
+    #[must_use]
+    pub const fn ends_at(self, now: Instant) -> Instant {
+        now.later(self.longest)
+    }
+}
+
+impl fmt::Debug for Attempt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (number, timeout) = (self.number, self.timeout());
+        f.debug_struct("Attempt").field("number", &number).field("timeout", &timeout).finish()
+    }
+}
+
+#[cfg(feature = "defmt")]
+impl defmt::Format for Attempt {
+    fn format(&self, f: defmt::Formatter<'_>) {
+        let (number, timeout) = (self.number, self.timeout());
+        defmt::write!(f, "Attempt {{ number: {=u32}, timeout: {} }}", number, timeout);
+    }
 }
 
 /// Where the delay before a retry comes from.

@@ -1,9 +1,10 @@
 //! A call that is told to stop.
 
 use core::cell::Cell;
+use core::future::{Future, pending};
 use core::time::Duration;
 
-use holdoff::drive::{self, GaveUp, NoQueue};
+use holdoff::drive::{self, GaveUp, NoQueue, Queue, QueueFull};
 use holdoff::{
     BackoffConfig, BreakerConfig, BreakerState, BudgetConfig, Call, CircuitBreaker, Counters,
     Failure, Hint, Instant, Limiter, Outcome, PolicyConfig, Quota, Rate, Ratio, Safety, Step, Stop,
@@ -52,6 +53,35 @@ fn whatever_it_waits_for_it_stops_then_and_says_what_it_knows() {
         assert_eq!((stop, made, told, elapsed), (Stop::Cancelled, attempts, last, cancelled_at));
         assert_eq!((sent.get(), timer.sleeping()), (attempts, 0));
     }
+}
+
+/// A line whose head stays where it is.
+struct Stuck;
+
+impl Queue for Stuck {
+    type Place = ();
+
+    fn join(&self, _place: Option<()>) -> impl Future<Output = Result<(), QueueFull>> {
+        pending()
+    }
+}
+
+#[test]
+fn the_time_in_line_counts() {
+    let timer = &ManualTimer::new(Instant::EPOCH);
+    let limiter = Limiter::new(Quota::new(Rate::per_second(1), 1).expect("valid"));
+    let policy = PolicyConfig::standard().build().expect("valid");
+    let answer = timer.run(drive::run_until(
+        timer.sleep_until(at(secs(7))),
+        timer,
+        &Stuck,
+        |now| Call::new(&policy, Safety::Idempotent, now).with_limiter(&limiter, 1),
+        || 0,
+        classified::<(), Failure>,
+        async |_| Ok(()),
+    ));
+    let GaveUp { stop, attempts, elapsed, .. } = answer.expect_err("it stands in line");
+    assert_eq!((stop, attempts, elapsed), (Stop::Cancelled, 0, secs(7)));
 }
 
 #[test]

@@ -156,14 +156,14 @@ proptest! {
             .iter()
             .filter(|(_, attempt)| {
                 let (takes, _) = answer(&answers, *attempt);
-                attempt.timeout.is_none_or(|timeout| takes <= timeout)
+                attempt.timeout().is_none_or(|timeout| takes <= timeout)
             })
             .map(|(_, attempt)| attempt.number)
             .collect();
         for pair in driven.attempts.windows(2) {
             let [(start, attempt), (next, _)] = pair else { unreachable!() };
             let (takes, _) = answer(&answers, *attempt);
-            let took = attempt.timeout.map_or(takes, |timeout| takes.min(timeout));
+            let took = attempt.timeout().map_or(takes, |timeout| takes.min(timeout));
             prop_assert!(*next >= start.saturating_add(took));
         }
         if let Some(deadline) = rules.deadline {

@@ -37,6 +37,14 @@ fn nanos(instant: Instant) -> u128 {
     instant.as_nanos().into()
 }
 
+/// As much as the machine can represent, and more is for ever.
+const LONGEST: Duration = Duration::from_nanos(u64::MAX);
+
+/// A wait as it is told.
+fn told(wait: Duration) -> Duration {
+    if wait < LONGEST { wait } else { Duration::MAX }
+}
+
 fn instant(nanos: u128) -> Instant {
     Instant::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
 }
@@ -47,7 +55,8 @@ impl<'a> Reference<'a> {
         Self {
             rules,
             limiter,
-            deadline: rules.deadline.map(after),
+            // One too long to represent is none.
+            deadline: rules.deadline.filter(|deadline| *deadline < LONGEST).map(after),
             attempts: 0,
             previous: Duration::ZERO,
             phase: Phase::Waiting(0, DelaySource::Schedule),
@@ -115,7 +124,7 @@ impl<'a> Reference<'a> {
                     return Step::Throttled { until };
                 }
                 Err(Refusal::NotYet { until }) => {
-                    self.retry_after = Some(until.saturating_duration_since(instant(now)));
+                    self.retry_after = Some(told(until.saturating_duration_since(instant(now))));
                     return Step::Stop(Stop::Deadline);
                 }
             }
@@ -130,7 +139,7 @@ impl<'a> Reference<'a> {
             Duration::from_nanos(u64::try_from(deadline.saturating_sub(now)).expect("in range"))
         });
         let timeout = [self.rules.attempt_timeout, left].into_iter().flatten().min();
-        Step::Attempt(Attempt { number: self.attempts, timeout })
+        Step::Attempt(Attempt::new(self.attempts, timeout))
     }
 
     fn next_start(
@@ -141,7 +150,7 @@ impl<'a> Reference<'a> {
     ) -> Result<(u128, DelaySource), Stop> {
         let rules = self.rules;
         let hint = failure.hint.delay();
-        self.retry_after = hint;
+        self.retry_after = hint.map(told);
         let says_nothing = failure.hint == Hint::Absent;
         match failure.class {
             Class::Transient => {}
@@ -164,6 +173,7 @@ impl<'a> Reference<'a> {
         if let (Some(delay), Hint::After { granularity, .. }) = (hint, failure.hint) {
             let start = now + delay.as_nanos();
             if delay > rules.max_hint || !self.is_in_time(start) {
+                self.retry_after = hint;
                 return Err(Stop::HintTooLong { hint: delay });
             }
             let envelope = rules.schedule.backoff.envelope(self.attempts).as_nanos();
@@ -186,7 +196,7 @@ impl<'a> Reference<'a> {
         self.previous = delay;
         let start = (now + delay.as_nanos()).min(END);
         if !self.is_in_time(start) {
-            self.retry_after = Some(delay);
+            self.retry_after = Some(told(delay));
             return Err(Stop::Deadline);
         }
         Ok((start, DelaySource::Schedule))

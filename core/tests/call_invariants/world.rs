@@ -200,7 +200,8 @@ impl<'a> World<'a> {
         Tracked {
             call: self.upstream.call(policy, rules.safety, now).with_cost(rules.cost),
             rules: *rules,
-            deadline: rules.deadline.map(|deadline| now.saturating_add(deadline)),
+            // One too long to represent is none.
+            deadline: policy.deadline().map(|deadline| now.saturating_add(deadline)),
             attempts: 0,
             in_flight: false,
             probe: None,
@@ -214,7 +215,7 @@ impl<'a> World<'a> {
 
     /// An attempt was started: what it took out of what is shared.
     fn started(&mut self, tracked: &mut Tracked<'a>, attempt: Attempt) {
-        let Attempt { number, timeout } = attempt;
+        let (number, timeout) = (attempt.number, attempt.timeout());
         let now = self.now;
         let [is_probe] = self.recorder.take()[..] else { panic!("told once") };
         if is_probe {
@@ -369,7 +370,7 @@ impl Tracked<'_> {
         assert!(self.not_before.is_none_or(|until| until <= now), "started too early");
         let left = self.deadline.map(|deadline| deadline.saturating_duration_since(now));
         let timeout = [left, self.rules.attempt_timeout].into_iter().flatten().min();
-        assert_eq!(attempt.timeout, timeout);
+        assert_eq!(attempt.timeout(), timeout);
         (self.in_flight, self.decided) = (true, false);
         (self.not_before, self.wakes_at) = (None, None);
     }

@@ -101,7 +101,7 @@ fn a_clock_that_steps_back_ends_no_call_and_hurries_none() {
     }
     let Step::Attempt(attempt) = call.poll(until, || 0) else { panic!("it is time") };
     // What is left until the deadline at 110 s.
-    assert_eq!(attempt.timeout, Some(millis(8001)));
+    assert_eq!(attempt.timeout(), Some(millis(8001)));
 
     // A leap ends it.
     call.record(until, Outcome::Failure(Failure::transient()), || 0);

@@ -33,7 +33,7 @@ fn an_hour(policy: &Policy, takes: Option<Duration>) -> (CountersSnapshot, Optio
         }
         let mut next = upstream.call(policy, Safety::Idempotent, now);
         if let Step::Attempt(attempt) = next.poll(now, || 0) {
-            let lasts = takes.or(attempt.timeout).expect("it ends");
+            let lasts = takes.or(attempt.timeout()).expect("it ends");
             running.push((second + lasts.as_secs(), next));
         }
         assert!(running.len() <= 1, "a second probe beside the first");

@@ -73,7 +73,7 @@ impl<const BUCKETS: usize> Tracked<'_, BUCKETS> {
     fn attempt(&self, now: Instant) -> Attempt {
         let left = self.policy.deadline().map(|_| self.deadline.saturating_duration_since(now));
         let timeout = [self.policy.attempt_timeout(), left].into_iter().flatten().min();
-        Attempt { number: self.attempts, timeout }
+        Attempt::new(self.attempts, timeout)
     }
 
     /// What asking to start comes to, in the order deadline, breaker, limiter.
@@ -101,7 +101,7 @@ impl<const BUCKETS: usize> Tracked<'_, BUCKETS> {
                 return Step::Throttled { until };
             }
         }
-        let timeout = self.attempt(now).timeout;
+        let timeout = self.attempt(now).timeout();
         let breaker = shared.breaker.as_mut();
         let ticket = breaker.map(|breaker| breaker.try_acquire_within(now, timeout));
         let ticket = ticket.map(|ticket| ticket.expect("peeked"));
