@@ -2,7 +2,8 @@
 """What pieces of the core cost on a Cortex-M3: flash, RAM and stack, as a table.
 
 Builds the images of `.ci/size`, each of which holds one piece and would not link if a panic could
-be reached in it (`rest` for nothing but that; `adapter` may link the one panic that futures have);
+be reached in it (`rest` for nothing but that; `adapter` may link the one panic that futures have;
+`upstream` has one part and must not contain the others);
 fails where a piece is larger than it was allowed to become, or links what no piece may; with
 `--strict` also where one is over its target. With `--check README.md` it also fails if that file
 shows another table; that is by Debian's compiler, as other compilers give other sizes.
@@ -39,6 +40,8 @@ FORBIDDEN = {
     "formatting": r".*core::fmt.*",
     "panics": r".*panic.*",
 }
+# Of `upstream`, which has a limiter.
+UNASKED = re.compile(r"\bholdoff::(?:breaker|budget|counters|call::guard|call::watch)::")
 PANIC = re.compile(r"core::[\w:]*(?:panic|_fail)[\w:]*")
 # The one that a future of an `async fn` has, for when it is polled after its end.
 RESUMED = {
@@ -139,6 +142,11 @@ def measured(wants_debian: bool) -> tuple[str, list[str], list[str]]:
     panics = {symbol for symbol in symbols(images / "adapter") if PANIC.fullmatch(symbol)}
     if panics != RESUMED:
         errors.append(f"adapter: links {sorted(panics)}, and not {sorted(RESUMED)}")
+    unasked = [symbol for symbol in symbols(images / "upstream") if UNASKED.search(symbol)]
+    if unasked:
+        errors.append(f"upstream: links what it was not given: {', '.join(unasked)}")
+    if not any(UNASKED.search(symbol) for symbol in symbols(images / "budget")):
+        errors.append("what guards a call was not found where it is linked")
     if not divides_wide(images / "rest"):
         errors.append("`Limiter::set_quota` divides 128 bits, and it was not found")
     table = "\n".join("| " + " | ".join(row) + " |" for row in [rows[0], ["---"] * 5, *rows[1:]])
