@@ -78,7 +78,6 @@ ENDLESS_LEASE = "_ if end(word) == 0 || phase(word) == Phase::Open && !is_before
 
 GENERATION = "if !counts(word, generation)"
 
-
 CHANGE_OVER = "self.pause.update(|pause| Next::Store(pause & !CHANGING, ()))"
 CHANGE_OVER_BY_STORE = """let pause = self.pause.update(Next::Keep);
 self.pause.update(|_| Next::Store(pause & !CHANGING, ()))"""

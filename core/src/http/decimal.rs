@@ -51,8 +51,9 @@ pub(super) fn decimal(mut text: &[u8], unit: u32) -> Hint {
     Hint::After { delay, granularity: place }
 }
 
-/// Cuts off the digits after a point, at least one: what they are in nanoseconds, given those of the
-/// digit before (a power of ten, at most [`SECOND`]), rounded up, and those of the last one read.
+/// Cuts off the digits after a point, at least one: what they are in nanoseconds, given those of
+/// the digit before (a power of ten, at most [`SECOND`]), rounded up, and those of the last one
+/// read.
 pub(super) fn fraction(text: &mut &[u8], unit: u32) -> Option<(u32, u32)> {
     let mut rest = *text;
     let (mut nanos, mut place, mut beyond) = (0, unit, 0);
