@@ -67,8 +67,8 @@ impl Machine<'_> {
             && matches!(self.parts.policy.unhinted_throttle(), UnhintedThrottle::Stop)
     }
 
-    /// The delays (ns) from which one is drawn, both ends included, after a hint of `delay` (ns). If
-    /// that is too long, it has stopped.
+    /// The delays (ns) from which one is drawn, both ends included, after a hint of `delay` (ns).
+    /// If that is too long, it has stopped.
     fn hinted(&mut self, failure: &Failure, delay: u64) -> Option<(u64, u64)> {
         let Hint::After { delay: hint, granularity } = failure.hint else { return None };
         // A hint too long to represent ends at the end of time, which is past any deadline.
