@@ -2,10 +2,11 @@
 """What pieces of the core cost on a Cortex-M3: flash, RAM and stack, as a table.
 
 Builds the images of `.ci/size`, each of which holds one piece and would not link if a panic could
-be reached in it (`rest` for nothing but that; `adapter` may link the one panic that futures have);
-fails where a piece is larger than it was allowed to become, or links what no piece may; with
-`--strict` also where one is over its target. With `--check README.md` it also fails if that file
-shows another table; that is by Debian's compiler, as other compilers give other sizes.
+be reached in it (`rest` for nothing but that; `adapter` may link the one panic that futures have;
+of `untold` only what it links is looked at); fails where a piece is larger than it was allowed to
+become, or links what no piece may; with `--strict` also where one is over its target. With `--check
+README.md` it also fails if that file shows another table; that is by Debian's compiler, as other
+compilers give other sizes.
 """
 
 import argparse
@@ -45,6 +46,9 @@ RESUMED = {
     "core::panicking::panic_const::panic_const_async_fn_resumed",
     "core::panicking::panic_fmt",
 }
+# What a call of the adapter that is given neither must not link; what it links is named likewise.
+UNTOLD = re.compile(r".*holdoff::(?:breaker|budget|call::watch|counters)\b.*")
+TOLD = re.compile(r".*holdoff::(?:call|limiter)\b.*")
 DIVISION = "__aeabi_uldivmod", "__aeabi_ldivmod"
 # The compiler writes one out in place: no symbol tells of it.
 WIDE_DIVISION = re.compile(r"\b[us](?:div|rem) i128\b")
@@ -139,6 +143,11 @@ def measured(wants_debian: bool) -> tuple[str, list[str], list[str]]:
     panics = {symbol for symbol in symbols(images / "adapter") if PANIC.fullmatch(symbol)}
     if panics != RESUMED:
         errors.append(f"adapter: links {sorted(panics)}, and not {sorted(RESUMED)}")
+    linked = symbols(images / "untold")
+    if found := [symbol for symbol in linked if UNTOLD.fullmatch(symbol)]:
+        errors.append(f"untold: links what its call is not given: {', '.join(found)}")
+    if not any(TOLD.fullmatch(symbol) for symbol in linked):
+        errors.append("untold: no symbol tells of the call that it makes")
     if not divides_wide(images / "rest"):
         errors.append("`Limiter::set_quota` divides 128 bits, and it was not found")
     table = "\n".join("| " + " | ".join(row) + " |" for row in [rows[0], ["---"] * 5, *rows[1:]])
