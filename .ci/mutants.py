@@ -78,7 +78,7 @@ ENDLESS_LEASE = "_ if end(word) == 0 || phase(word) == Phase::Open && !is_before
 
 GENERATION = "if !counts(word, generation)"
 
-TOKENS_BACK = "call.toll().into_iter().for_each(Toll::refund);"
+TOKENS_BACK = "machine.parts.refund();"
 
 CHANGE_OVER = "self.pause.update(|pause| Next::Store(pause & !CHANGING, ()))"
 CHANGE_OVER_BY_STORE = """let pause = self.pause.update(Next::Keep);
@@ -135,9 +135,9 @@ MUTANTS = {
         "ticks.rs", {UPDATE_TICKS: f"let mut once = None; {UPDATE_TICKS}", COUNTER: COUNTER_ONCE}
     ),
     # Calls.
-    "no-refund-at-admit": Mutant("call/guard.rs", {TOKENS_BACK: "let _ = Toll::refund;"}),
+    "no-refund-at-admit": Mutant("call/guard.rs", {TOKENS_BACK: ""}),
     "charge-kept": Mutant(
-        "call.rs", {"if !core::mem::take(&mut self.is_charged) {": "if !self.is_charged {"}
+        "call/machine.rs", {"if !core::mem::take(&mut self.is_charged) {": "if !self.is_charged {"}
     ),
     # The table of upstreams.
     "key-unchecked": Mutant(
