@@ -73,8 +73,8 @@ PAUSE_BEFORE_LEVEL = f"let paused = self.pause.update(Next::Keep); {LEVEL}"
 RECOUNT = "let tat = recounted(from_when, word & TIME_MAX, from, quota);"
 FROM_WHEN = "now.as_nanos().max(self.pause.load() & TIME_MAX)"
 
-LEASE = "_ if !is_before(now, end(word)) =>"
-ENDLESS_LEASE = "_ if end(word) == 0 || phase(word) == Phase::Open && !is_before(now, end(word)) =>"
+LEASE = "_ if is_free(word) || !is_before(now, end(word)) =>"
+ENDLESS_LEASE = "_ if is_free(word) || phase(word) == Phase::Open && !is_before(now, end(word)) =>"
 
 GENERATION = "if !counts(word, generation)"
 

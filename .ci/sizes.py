@@ -3,10 +3,10 @@
 
 Builds the images of `.ci/size`, each of which holds one piece and would not link if a panic could
 be reached in it (`rest` for nothing but that; `adapter` may link the one panic that futures have;
-`upstream` has one part and must not contain the others);
-fails where a piece is larger than it was allowed to become, or links what no piece may; with
-`--strict` also where one is over its target. With `--check README.md` it also fails if that file
-shows another table; that is by Debian's compiler, as other compilers give other sizes.
+of `untold` only what it links is looked at); fails where a piece is larger than it was allowed to
+become, or links what no piece may; with `--strict` also where one is over its target. With `--check
+README.md` it also fails if that file shows another table; that is by Debian's compiler, as other
+compilers give other sizes.
 """
 
 import argparse
@@ -40,14 +40,15 @@ FORBIDDEN = {
     "formatting": r".*core::fmt.*",
     "panics": r".*panic.*",
 }
-# Of `upstream`, which has a limiter.
-UNASKED = re.compile(r"\bholdoff::(?:breaker|budget|counters|call::guard|call::watch)::")
 PANIC = re.compile(r"core::[\w:]*(?:panic|_fail)[\w:]*")
 # The one that a future of an `async fn` has, for when it is polled after its end.
 RESUMED = {
     "core::panicking::panic_const::panic_const_async_fn_resumed",
     "core::panicking::panic_fmt",
 }
+# What a call of the adapter must not link if given none of it; what it links is named likewise.
+UNTOLD = re.compile(r".*holdoff::(?:breaker|budget|call::guard|call::watch|counters)\b.*")
+TOLD = re.compile(r".*holdoff::(?:call|limiter)\b.*")
 DIVISION = "__aeabi_uldivmod", "__aeabi_ldivmod"
 # The compiler writes one out in place: no symbol tells of it.
 WIDE_DIVISION = re.compile(r"\b[us](?:div|rem) i128\b")
@@ -142,11 +143,11 @@ def measured(wants_debian: bool) -> tuple[str, list[str], list[str]]:
     panics = {symbol for symbol in symbols(images / "adapter") if PANIC.fullmatch(symbol)}
     if panics != RESUMED:
         errors.append(f"adapter: links {sorted(panics)}, and not {sorted(RESUMED)}")
-    unasked = [symbol for symbol in symbols(images / "upstream") if UNASKED.search(symbol)]
-    if unasked:
-        errors.append(f"upstream: links what it was not given: {', '.join(unasked)}")
-    if not any(UNASKED.search(symbol) for symbol in symbols(images / "budget")):
-        errors.append("what guards a call was not found where it is linked")
+    linked = symbols(images / "untold")
+    if found := [symbol for symbol in linked if UNTOLD.fullmatch(symbol)]:
+        errors.append(f"untold: links what its call is not given: {', '.join(found)}")
+    if not any(TOLD.fullmatch(symbol) for symbol in linked):
+        errors.append("untold: no symbol tells of the call that it makes")
     if not divides_wide(images / "rest"):
         errors.append("`Limiter::set_quota` divides 128 bits, and it was not found")
     table = "\n".join("| " + " | ".join(row) + " |" for row in [rows[0], ["---"] * 5, *rows[1:]])

@@ -1,11 +1,12 @@
 //! A call about to be made: everything about it that can be set.
 
+use core::fmt;
 use core::future::{Future, Pending, pending};
 use core::num::NonZeroU32;
 use core::time::Duration;
 
 use holdoff::drive::{self, GaveUp};
-use holdoff::{Attempt, Classify, Failure, Observer, Policy, Safety, classified};
+use holdoff::{Attempt, Call, Classify, Failure, Observer, Policy, Safety, classified};
 
 use crate::limiter::{FairLimiter, MaybeLine};
 use crate::random::Random;
@@ -47,7 +48,7 @@ pub struct Prepared<'a, const WAITING: usize = 0, const BUCKETS: usize = 0, X = 
     policy: Policy,
     upstream: &'a holdoff::Upstream<BUCKETS>,
     limiter: Option<&'a FairLimiter<WAITING>>,
-    observer: Option<&'a dyn Observer>,
+    observer: Option<Watching<'a, BUCKETS>>,
     random: &'a mut Random,
     safety: Safety,
     cost: u32,
@@ -62,7 +63,7 @@ impl<'a> Prepared<'a> {
     }
 
     /// The same call, each attempt of which first waits in line for `cost` tokens of `limiter`.
-    pub fn with_limiter<const WAITING: usize>(
+    pub const fn with_limiter<const WAITING: usize>(
         self,
         limiter: &'a FairLimiter<WAITING>,
         cost: u32,
@@ -113,7 +114,7 @@ impl<'a, const WAITING: usize, const BUCKETS: usize> Prepared<'a, WAITING, BUCKE
     /// assert_eq!((gave_up.stop, gave_up.attempts), (Stop::Cancelled, 0));
     /// # });
     /// ```
-    pub fn cancel_when<X: Future<Output = ()>>(
+    pub const fn cancel_when<X: Future<Output = ()>>(
         self,
         cancelled: X,
     ) -> Prepared<'a, WAITING, BUCKETS, X> {
@@ -145,7 +146,8 @@ impl<'a, const WAITING: usize, const BUCKETS: usize, X: Future<Output = ()>>
     /// The same call, `observer` being told what happens, beside the upstream's counters and its
     /// own observer.
     pub fn with_observer(self, observer: &'a dyn Observer) -> Self {
-        Self { observer: Some(observer), ..self }
+        let watching = Watching { observer, tell: |call, observers| call.with_observer(observers) };
+        Self { observer: Some(watching), ..self }
     }
 
     /// The same call, by `policy` instead of the upstream's. Settings of single values, such as
@@ -208,19 +210,35 @@ impl<'a, const WAITING: usize, const BUCKETS: usize, X: Future<Output = ()>>
         operation: impl FnMut(Attempt) -> F,
     ) -> Result<T, GaveUp<E>> {
         let Self { policy, upstream, limiter, observer, random, safety, cost, .. } = self;
-        let observers = observer.map(|observer| (upstream, observer));
+        let observers = observer.map(|watching| ((upstream, watching.observer), watching.tell));
         let begin = |now| {
             let mut call = upstream.call(&policy, safety, now);
             if let Some(limiter) = limiter {
                 call = call.with_limiter(limiter.limiter(), cost);
             }
-            if let Some(observers) = &observers {
-                call = call.with_observer(observers);
+            if let Some((observers, tell)) = &observers {
+                call = tell(call, observers);
             }
             if self.is_nested { call.nested() } else { call }
         };
         let (line, random) = (MaybeLine(limiter), || random.next_u64());
         drive::run_until(self.cancelled, &EmbassyTimer, &line, begin, random, classify, operation)
             .await
+    }
+}
+
+/// Who watches beside the upstream, and how a call is told of them: a program in which nobody is
+/// set need not contain what tells them.
+#[derive(Clone, Copy)]
+struct Watching<'a, const BUCKETS: usize> {
+    observer: &'a dyn Observer,
+    tell: for<'c> fn(Call<'c, BUCKETS>, &'c Observers<'a, BUCKETS>) -> Call<'c, BUCKETS>,
+}
+
+type Observers<'a, const BUCKETS: usize> = (&'a holdoff::Upstream<BUCKETS>, &'a dyn Observer);
+
+impl<const BUCKETS: usize> fmt::Debug for Watching<'_, BUCKETS> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.observer.fmt(f)
     }
 }

@@ -176,7 +176,7 @@ impl<const BUCKETS: usize> CircuitBreaker<BUCKETS> {
             (Mode::Disabled, _) => BreakerState::Disabled,
             (Mode::ForcedOpen, _) => BreakerState::ForcedOpen,
             (_, Phase::Closed) => BreakerState::Closed,
-            _ if !millis::is_before(now, word::end(word)) => {
+            _ if word::is_free(word) || !millis::is_before(now, word::end(word)) => {
                 BreakerState::HalfOpen { probing_until: None }
             }
             (_, Phase::Open) => BreakerState::Open { until: end },

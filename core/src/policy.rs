@@ -186,7 +186,6 @@ impl PolicyConfig {
 /// assert_eq!(policy.deadline(), Some(Duration::from_secs(7)));
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Policy {
     /// In nanoseconds, as all durations here: `u64::MAX` if there is none.
     attempt_timeout: u64,
@@ -292,6 +291,24 @@ impl fmt::Debug for Policy {
             .field("max_hint", &self.max_hint())
             .field("unhinted_throttle", &self.unhinted_throttle)
             .finish()
+    }
+}
+
+#[cfg(feature = "defmt")]
+impl defmt::Format for Policy {
+    fn format(&self, f: defmt::Formatter<'_>) {
+        defmt::write!(
+            f,
+            "Policy {{ attempt_timeout: {}, backoff: {}, deadline: {}, hint_spread: {}, \
+             max_attempts: {=u32}, max_hint: {}, unhinted_throttle: {} }}",
+            self.attempt_timeout(),
+            self.backoff,
+            self.deadline(),
+            self.hint_spread,
+            self.max_attempts.get(),
+            self.max_hint(),
+            self.unhinted_throttle,
+        );
     }
 }
 

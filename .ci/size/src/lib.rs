@@ -12,14 +12,9 @@ use holdoff::{
 };
 
 /// What a user would write down: constants.
-pub static LIMITER: Limiter = limiter();
+pub static LIMITER: Limiter = Limiter::new(valid!(Quota::new(Rate::per_second(10), 20)));
 pub static BREAKER: CircuitBreaker = valid!(BreakerConfig::rate(20, Ratio::percent(50)).build());
 pub static BUDGET: RetryBudget = valid!(BudgetConfig::new(10, Ratio::percent(10)).build());
-
-/// A limiter.
-pub const fn limiter() -> Limiter {
-    Limiter::new(valid!(Quota::new(Rate::per_second(10), 20)))
-}
 
 /// A value that only the machine knows.
 #[inline(always)]

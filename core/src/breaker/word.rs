@@ -4,7 +4,8 @@
 //!            63..62  61..60  59..50      49..46  45..42     41..0
 //! closed       0     mode    generation  step    0          37..32 missing | 31..0 outcomes or run
 //! open         1     mode    generation  step    -          end (ms)
-//! half-open    2     mode    generation  step    successes  end of the probe's lease (ms), 0: free
+//! half-open    2     mode    generation  step    successes  end of the probe's lease (ms)
+//! and free     3     mode    generation  step    successes  end of the last probe's lease (ms)
 //!
 //!            trip            admit after the end: probe
 //!  Closed ─────────▶ Open ───────────────────────────────▶ HalfOpen ──┐
@@ -109,7 +110,7 @@ pub(super) fn role(word: u64, now: Instant) -> Option<Role> {
     match (mode(word), phase(word)) {
         (Mode::ForcedOpen, _) => None,
         (Mode::Disabled, _) | (_, Phase::Closed) => Some(Role::Call),
-        _ if !is_before(now, end(word)) => Some(Role::Probe),
+        _ if is_free(word) || !is_before(now, end(word)) => Some(Role::Probe),
         (Mode::Normal, _) => None,
         (Mode::Shadow, _) => Some(Role::Shadow),
     }
@@ -157,7 +158,7 @@ pub(super) fn reported(
         (Phase::HalfOpen, Ending::Failure) => OPEN,
         (Phase::HalfOpen, Ending::Success) => {
             // OK: below `probes`, which fits four bits.
-            let won = (moved(word) & !TIME_MAX) + (1 << SUCCESSES_SHIFT);
+            let won = freed(moved(word)) + (1 << SUCCESSES_SHIFT);
             if won >> SUCCESSES_SHIFT & NIBBLE < u64::from(terms.probes) {
                 return won;
             }
@@ -166,9 +167,14 @@ pub(super) fn reported(
     }
 }
 
-/// The slot is free.
+/// The slot is free; until when it was taken at most tells how long others have been refused.
 pub(super) const fn freed(word: u64) -> u64 {
-    word & !TIME_MAX
+    word | FREE
+}
+
+/// Whether it is.
+pub(super) const fn is_free(word: u64) -> bool {
+    word & PHASE == FREE
 }
 
 /// How the breaker is run.
@@ -189,7 +195,7 @@ pub(super) const fn phase(word: u64) -> Phase {
     }
 }
 
-/// The end (ms) of the open period, or of the probe's lease.
+/// The end (ms) of the open period, or of the lease of the probe, or of the last one.
 pub(super) const fn end(word: u64) -> u64 {
     word & TIME_MAX
 }
@@ -256,6 +262,7 @@ const PHASE_SHIFT: u32 = 62;
 const PHASE: u64 = 3 << PHASE_SHIFT;
 const OPEN: u64 = 1 << PHASE_SHIFT;
 const HALF_OPEN: u64 = 2 << PHASE_SHIFT;
+const FREE: u64 = 3 << PHASE_SHIFT;
 const MODE_SHIFT: u32 = 60;
 const MODE: u64 = 3 << MODE_SHIFT;
 const GENERATION_SHIFT: u32 = 50;

@@ -86,7 +86,7 @@ fn the_least_recently_used_idle_key_makes_room() {
 #[test]
 fn what_would_gain_by_being_forgotten_stays() {
     type Busy = fn(&Entry<'_>);
-    let rows: [(&str, Busy, Option<u64>); 9] = [
+    let rows: [(&str, Busy, Option<u64>); 10] = [
         ("unused", |_| (), Some(60)),
         ("tokens taken", |entry| use_up(entry, at(secs(0))), Some(60)),
         ("tokens taken late", |entry| use_up(entry, at(secs(70))), Some(75)),
@@ -103,6 +103,16 @@ fn what_would_gain_by_being_forgotten_stays() {
                 trip(entry, at(secs(55)));
                 let breaker = entry.breaker().expect("it has one");
                 core::mem::forget(breaker.try_acquire(at(secs(65))).expect("half-open"));
+            },
+            Some(135),
+        ),
+        (
+            // Others may have been refused as long as it was under way.
+            "probe dropped",
+            |entry| {
+                trip(entry, at(secs(55)));
+                let breaker = entry.breaker().expect("it has one");
+                breaker.try_acquire(at(secs(65))).expect("half-open").neutral();
             },
             Some(135),
         ),
