@@ -100,6 +100,7 @@ fn every_number_is_on_the_wire_as_it_is() {
         (wire(failure), [long(), small(NUMBER)].concat()),
         (wire(HintTooLong { hint: LONG }), long()),
         (wire(Outcome::Failure(failure)), [long(), small(NUMBER)].concat()),
+        (wire(Policy::LLM.with_deadline(TIMEOUT)), parts(TIMEOUT)),
         (wire(Ratio::ppm(NUMBER)), small(NUMBER)),
         (wire(Refusal::Never { burst: NUMBER }), small(NUMBER)),
         (wire(Refusal::NotYet { until: LATE }), late()),
