@@ -190,7 +190,7 @@ impl<const BUCKETS: usize> Call<'_, BUCKETS> {
     #[cfg_attr(target_pointer_width = "64", inline)]
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     fn step(&mut self, now: Instant, sample: &mut dyn Sample) -> Step {
-        self.machine.tell_time(now);
+        self.machine.set_now(now);
         match self.machine.state {
             // What every call begins with.
             State::Ready { not_before, .. } if not_before <= now => self.start(),

@@ -69,7 +69,7 @@ impl<'a> Machine<'a> {
 
     /// After a failure it is not before that, should the clock have stepped back.
     #[inline]
-    pub(super) fn tell_time(&mut self, now: Instant) {
+    pub(super) fn set_now(&mut self, now: Instant) {
         self.now = match self.state {
             State::Failed { .. } => self.now.max(now),
             _ => now,
