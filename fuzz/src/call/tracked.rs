@@ -155,6 +155,8 @@ impl<const BUCKETS: usize> Tracked<'_, BUCKETS> {
             Step::Stop(Stop::Deadline) => {
                 assert!(reasons.is_empty() && failure.hint.delay().is_none(), "{reasons:?}");
                 let delay = self.call.retry_after().expect("the wait that does not fit");
+                // The longest that there is is told as for ever.
+                let delay = delay.min(Duration::from_nanos(u64::MAX));
                 self.check_delay(failure, delay, DelaySource::Schedule);
                 assert!(now.saturating_add(delay) >= self.deadline, "it would have fit");
             }
