@@ -12,7 +12,9 @@ mod tracked;
 use std::time::Duration;
 
 use arbitrary::Arbitrary;
-use holdoff::{Counters, DelaySource, Instant, Limiter, Outcome, Policy, Step, Upstream};
+use holdoff::{
+    BreakerState, Counters, DelaySource, Instant, Limiter, Outcome, Policy, Step, Upstream,
+};
 
 use self::policy::{OutcomeInput, PolicyInput, SafetyInput};
 use self::shared::{Counts, Shared};
@@ -116,6 +118,7 @@ fn run_with<const BUCKETS: usize>(
         shared,
         clock: TestClock::default(),
         firsts: 0,
+        forgotten_until: Instant::EPOCH,
         slots: [const { None }; 4],
     };
     for &(tick, slot, op) in input.ops.iter().take(128) {
@@ -135,6 +138,8 @@ struct World<'a, const BUCKETS: usize> {
     clock: TestClock,
     /// First attempts.
     firsts: u64,
+    /// The latest end of a lease that was under way when a call was forgotten.
+    forgotten_until: Instant,
     slots: [Option<Tracked<'a, BUCKETS>>; 4],
 }
 
@@ -144,7 +149,7 @@ impl<'a, const BUCKETS: usize> World<'a, BUCKETS> {
         match op {
             Op::Drop => self.drop_call(slot),
             Op::Drive { outcome, sample } => self.drive(slot, outcome, sample),
-            Op::Forget => std::mem::forget(self.slots[slot].take()),
+            Op::Forget => self.forget(slot),
             Op::Poll { sample } => {
                 self.poll(slot, sample);
             }
@@ -230,6 +235,15 @@ impl<'a, const BUCKETS: usize> World<'a, BUCKETS> {
         }
     }
 
+    /// A probe that is forgotten keeps its place to the end of its lease.
+    fn forget(&mut self, slot: usize) {
+        let state = self.upstream.breaker().map(|breaker| breaker.state(self.clock.now()));
+        if let Some(BreakerState::HalfOpen { probing_until: Some(end) }) = state {
+            self.forgotten_until = self.forgotten_until.max(end);
+        }
+        std::mem::forget(self.slots[slot].take());
+    }
+
     fn check(&self, reserve: i128) {
         let now = self.clock.now();
         self.shared.check_retries(reserve, self.firsts, self.clock.latest());
@@ -256,8 +270,9 @@ impl<'a, const BUCKETS: usize> World<'a, BUCKETS> {
         }
         self.check(reserve);
         let Some(breaker) = self.upstream.breaker() else { return };
-        // Open periods and leases are at most 49 days.
-        let later = self.clock.latest().saturating_add(Duration::from_secs(100 * 86_400));
+        // Open periods are at most 49 days, and leases without an attempt's timeout.
+        let latest = self.clock.latest().max(self.forgotten_until);
+        let later = latest.saturating_add(Duration::from_secs(100 * 86_400));
         if breaker.mode() != holdoff::Mode::ForcedOpen && model::up(later) < model::TIME_MAX {
             assert!(breaker.try_acquire(later).is_ok(), "wedged");
         }
