@@ -21,9 +21,10 @@ impl Signals {
     /// Reads `headers`, names in any case, in any order; others are passed over.
     ///
     /// `wall_now` is the time since the Unix epoch, or the response's own `Date` (see
-    /// [`date::parse`]); without one an HTTP-date counts as malformed. Of several lines of one name
-    /// the longest valid delay holds. `retry-after-ms` goes before `Retry-After` unless it is zero
-    /// or malformed; of several `x-should-retry` the last valid one holds.
+    /// [`date::parse`](super::date::parse)); without one an HTTP-date counts as malformed. Of
+    /// several lines of one name the longest valid delay holds. `retry-after-ms` goes before
+    /// `Retry-After` unless it is zero or malformed; of several `x-should-retry` the last valid one
+    /// holds.
     pub fn from_headers<N: AsRef<[u8]>, V: AsRef<[u8]>>(
         headers: impl IntoIterator<Item = (N, V)>,
         wall_now: Option<Duration>,
