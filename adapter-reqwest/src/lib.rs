@@ -76,7 +76,7 @@
 //! A request that succeeds allocates nothing beyond what it does without us when it is built by
 //! [`Guarded::send`], or when there can be one attempt only. [`Guarded::execute`] and the
 //! middleware clone it, four allocations, for every attempt but the last. In instructions it adds
-//! 10 to 14 % to what reqwest takes for a request over a kept connection (example `send_path`). An
+//! 10 to 13 % to what reqwest takes for a request over a kept connection (example `send_path`). An
 //! attempt that failed keeps up to [`Guard::with_peek`] bytes of its answer until the next one
 //! fails.
 //!

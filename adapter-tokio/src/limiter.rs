@@ -115,13 +115,7 @@ impl FairLimiter {
         if cost == 0 || self.line.is_empty() {
             return self.limiter.try_acquire(now, cost);
         }
-        let until = match self.limiter.peek(now, cost) {
-            Ok(()) => now,
-            Err(Refusal::NotYet { until }) => until,
-            Err(never @ Refusal::Never { .. }) => return Err(never),
-        };
-        let token = self.limiter.quota().interval(); // Not zero, so this is later than now.
-        Err(Refusal::NotYet { until: until.saturating_add(token) })
+        Err(self.limiter.refusal_in_line(now, cost))
     }
 
     /// Settles what was only estimated when it was taken: gives back what was too much, or takes

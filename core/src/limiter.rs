@@ -125,6 +125,32 @@ impl Limiter {
         self.change(now.as_nanos(), cost, Change::None)
     }
 
+    /// The refusal of whoever may not overtake those who wait in line for it, for adapters with a
+    /// line; takes nothing.
+    ///
+    /// [`Refusal::NotYet`] with the earliest instant, later than `now` or never, at which asking
+    /// again can succeed if the head of the line stays: a token's time after `cost` tokens are
+    /// there, as the head takes one at least. [`Refusal::Never`] if `cost` is above the burst.
+    ///
+    /// ```
+    /// use holdoff::{Instant, Limiter, Quota, Rate, Refusal, valid};
+    ///
+    /// let limiter = Limiter::new(valid!(Quota::new(Rate::per_second(1), 5)));
+    /// let until = Instant::from_nanos(1_000_000_000);
+    /// assert_eq!(limiter.refusal_in_line(Instant::EPOCH, 5), Refusal::NotYet { until });
+    /// assert_eq!(limiter.refusal_in_line(Instant::EPOCH, 6), Refusal::Never { burst: 5 });
+    /// ```
+    #[must_use]
+    pub fn refusal_in_line(&self, now: Instant, cost: u32) -> Refusal {
+        let until = match self.peek(now, cost) {
+            Ok(()) => now,
+            Err(Refusal::NotYet { until }) => until,
+            Err(never @ Refusal::Never { .. }) => return never,
+        };
+        let token = self.quota().interval(); // Not zero, so this is later than now.
+        Refusal::NotYet { until: until.saturating_add(token) }
+    }
+
     /// Settles what was only estimated when it was taken: gives back what was too much, or takes
     /// what was too little as a debt, which later calls wait for.
     ///

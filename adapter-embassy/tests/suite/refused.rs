@@ -109,41 +109,46 @@ fn crowds() -> impl Strategy<Value = Crowd> {
     })
 }
 
+fn check(crowd: Crowd) -> Result<(), TestCaseError> {
+    let Crowd { interval, burst, line, pause, cost, leaves } = crowd;
+    let _bench = Bench::new();
+    let token = Duration::from_nanos(interval);
+    let quota = Quota::new(Rate::every(token), burst).expect("the quota is valid");
+    let limiter = FairLimiter::new(quota);
+    limiter.try_acquire(burst).expect("it is full");
+    if pause > 0 {
+        limiter.pause_for(Duration::from_nanos(interval * pause));
+    }
+    let most = line.iter().sum::<u32>() + cost + 1;
+    let mut line = Line::at(&limiter, &line);
+    let mut left = false;
+    for refused in 0.. {
+        let Err(refusal) = limiter.try_acquire(cost) else { break };
+        prop_assert!(refused < most, "no progress");
+        let Refusal::NotYet { until } = refusal else { panic!("it fits") };
+        prop_assert!(until > EmbassyTimer.now());
+        if let Some(leaves) = leaves.filter(|&leaves| refused == 0 && leaves < line.0.len()) {
+            drop(line.0.remove(leaves));
+            left = true;
+        }
+        while EmbassyTimer.now() < until {
+            prop_assert!(left || limiter.try_acquire(cost).is_err(), "told to come too late");
+            let micros = Duration::from_micros(interval.div_ceil(1_000));
+            advance_clock(micros.min(to_the_tick(until)));
+            line.poll();
+        }
+    }
+    prop_assert!(line.0.is_empty(), "overtook somebody");
+    prop_assert_eq!(limiter.waiting(), 0);
+    Ok(())
+}
+
 proptest! {
     /// Neither in vain for ever, nor too late: before it was told to, it would have been refused,
     /// unless somebody has left.
     #[test]
     fn who_comes_back_when_told_gets_in_after_the_line(crowd in crowds()) {
-        let Crowd { interval, burst, line, pause, cost, leaves } = crowd;
-        let _bench = Bench::new();
-        let token = Duration::from_nanos(interval);
-        let limiter = FairLimiter::new(Quota::new(Rate::every(token), burst).unwrap());
-        limiter.try_acquire(burst).unwrap();
-        if pause > 0 {
- limiter.pause_for(Duration::from_nanos(interval * pause));
-}
-        let most = line.iter().sum::<u32>() + cost + 1;
-        let mut line = Line::at(&limiter, &line);
-        let mut left = false;
-        for refused in 0.. {
-            let Err(refusal) = limiter.try_acquire(cost) else { break };
-            prop_assert!(refused < most, "no progress");
-            let Refusal::NotYet { until } = refusal else { panic!("it fits") };
-            prop_assert!(until > EmbassyTimer.now());
-            if let Some(leaves) = leaves.filter(|&leaves| refused == 0 && leaves < line.0.len()) {
-                drop(line.0.remove(leaves));
-                left = true;
-            }
-            while EmbassyTimer.now() < until {
-                prop_assert!(left || limiter.try_acquire(cost).is_err(), "told to come too late");
-                advance_clock(Duration::from_micros(interval.div_ceil(1_000)).min(
-                    to_the_tick(until),
-                ));
-                line.poll();
-            }
-        }
-        prop_assert!(line.0.is_empty(), "overtook somebody");
-        prop_assert_eq!(limiter.waiting(), 0);
+        check(crowd)?;
     }
 }
 

@@ -31,7 +31,7 @@ impl<'a> Watcher<'a> {
     const TABLE: &'static WatchTable = &WatchTable {
         attempt: |machine| machine.notify(Event::Attempt { kind: machine.state.kind() }),
         backoff: |machine, Retry { at, source }| {
-            if let State::Failed { failure, .. } = machine.state {
+            if let State::Failed { failure } = machine.state {
                 let delay = duration(machine.wait_until(at));
                 machine.notify(Event::Backoff { failure, delay, source });
             }

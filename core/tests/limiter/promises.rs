@@ -57,6 +57,35 @@ fn a_pause_ends_with_one_token_and_then_the_rate() {
 }
 
 #[test]
+fn who_asks_behind_a_line_is_told_to_come_a_token_later_and_takes_nothing() {
+    // Tokens taken at 0, pause and when it asks (ms), for what, and the wait (ms).
+    for (taken, pause, now, cost, told) in [
+        (0, 0, 0, 0, Some(100)),
+        (0, 0, 0, 5, Some(100)),
+        (5, 0, 0, 1, Some(200)),
+        (5, 0, 50, 5, Some(600)),
+        (5, 0, 10_000, 5, Some(10_100)),
+        (0, 3_000, 0, 1, Some(3_100)),
+        (0, 0, 0, 6, None),
+        (5, 3_000, 0, u32::MAX, None),
+    ] {
+        let limiter = per_second(10, 5);
+        limiter.try_acquire(Instant::EPOCH, taken).expect("the bucket is full");
+        limiter.pause_until(at(millis(pause)));
+        let now = at(millis(now));
+        let expected = match told {
+            Some(then) => Refusal::NotYet { until: at(millis(then)) },
+            None => Refusal::Never { burst: 5 },
+        };
+        let full_at = limiter.full_at();
+        assert_eq!(limiter.refusal_in_line(now, cost), expected, "{cost} at {now:?}");
+        assert_eq!(limiter.full_at(), full_at);
+    }
+    let end = Refusal::NotYet { until: Instant::MAX };
+    assert_eq!(per_second(10, 5).refusal_in_line(Instant::MAX, 1), end);
+}
+
+#[test]
 fn a_shorter_pause_a_refund_and_a_change_leave_a_pause_in_force() {
     let just_before = at(secs(60) - Duration::from_nanos(1));
     for refund in [0, 1, u32::MAX] {
